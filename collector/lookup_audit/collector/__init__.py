@@ -1,0 +1,1 @@
+"""Collector stage of Lookup Audit."""

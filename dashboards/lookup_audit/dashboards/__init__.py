@@ -1,0 +1,1 @@
+"""Dashboards stage of Lookup Audit."""

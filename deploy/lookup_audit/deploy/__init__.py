@@ -1,0 +1,1 @@
+"""Deploy stage of Lookup Audit."""

@@ -1,0 +1,1 @@
+"""Processors stage of Lookup Audit."""

@@ -1,0 +1,381 @@
+"""The checks on one lookup: each passes, fails, or cannot be verified and says why.
+
+A check looks at the recorded numbers alone. It reports the first thing wrong it meets, with the
+place in the event; a failure outweighs a missing input.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lookup_audit.schemas.case import NO_THRESHOLDS, LookupCase
+from lookup_audit.schemas.level import has_l0_hit, is_kept, level_of
+from lookup_audit.schemas.names import NO_LEVEL, CheckName, CheckStatus, Level, LevelMismatch
+from lookup_audit.schemas.quality import NO_RULE_FOR_MODE
+from lookup_audit.schemas.records import Candidate, Projection
+from lookup_audit.schemas.ruleset import stated_differences
+
+TOLERANCE = 1e-6
+
+# Names of what stays inside the service: scores, thresholds and traces.
+INTERNAL_NAMES = frozenset(
+    [
+        "dense_distance",
+        "distance",
+        "l2",
+        "rrf",
+        "rrf_score",
+        "rerank_score",
+        "similarity_score",
+        "quality_score",
+        "score",
+        "top_similarity",
+        "original_rank",
+        "hit_reasons",
+        "layer",
+        "drop_reason",
+        "thresholds",
+        "highly_relevant_threshold",
+        "reference_threshold",
+        "max_l2_distance",
+        "retrieval_trace",
+        "rerank_trace",
+        "trace",
+        "traces",
+        "routes",
+        "fusion",
+        "candidates",
+        "context_budget",
+    ]
+)
+
+
+class Finding(NamedTuple):
+    """What one check found.
+
+    Args:
+        status: ``fail`` or ``unverifiable``.
+        reason: Bounded code.
+        where: Place in the event, such as ``candidates[2]``, or ``""``.
+    """
+
+    status: CheckStatus
+    reason: str
+    where: str = ""
+
+
+def _fail(reason: str, where: str = "") -> Finding:
+    return Finding("fail", reason, where)
+
+
+def _unverifiable(reason: str, where: str = "") -> Finding:
+    return Finding("unverifiable", reason, where)
+
+
+def recomputed_level(case: LookupCase) -> Level | Finding:
+    """The level by the ruleset in force, or why it cannot be recomputed."""
+    if case.ruleset is None:
+        return _unverifiable(NO_THRESHOLDS)
+    if case.record.mode not in ("dense", "hybrid"):
+        return _unverifiable(NO_RULE_FOR_MODE)
+    if not case.kept:
+        return NO_LEVEL
+    quality = case.best_quality()
+    if quality is None or case.best is None:
+        return _unverifiable("unknown_rank")
+    if isinstance(quality, str):
+        return _unverifiable(quality)
+    return level_of(quality[0], has_l0_hit(case.best), case.ruleset)
+
+
+def check_level(case: LookupCase) -> Finding | None:
+    """Reported level against the recomputed one; a failure's reason is the mismatch class."""
+    level = recomputed_level(case)
+    if isinstance(level, Finding):
+        return level
+    reported = case.record.relevance_level or NO_LEVEL
+    if reported == level:
+        return None
+    return _fail(_mismatch(case, reported))
+
+
+def _mismatch(case: LookupCase, reported: Level) -> LevelMismatch:
+    best, ruleset = case.best, case.ruleset
+    if best is None or ruleset is None:
+        return "level_without_evidence"
+    quality = case.best_quality()
+    assert isinstance(quality, tuple), "only a recomputed level can mismatch"
+    value, hit = quality[0], has_l0_hit(best)
+    if reported in (
+        level_of(value + TOLERANCE, hit, ruleset),
+        level_of(value - TOLERANCE, hit, ruleset),
+    ):
+        return "rounding"
+    known = case.registry.rulesets + ((case.stated,) if case.stated else ())
+    for other in known:
+        if other != ruleset:
+            under = case.quality_under(best, other)
+            if isinstance(under, tuple) and level_of(under[0], hit, other) == reported:
+                return "stale_threshold"
+    for candidate, under in zip(case.record.candidates, case.qualities, strict=True):
+        if (
+            candidate is not best
+            and isinstance(under, tuple)
+            and level_of(under[0], has_l0_hit(candidate), ruleset) == reported
+        ):
+            return "wrong_top"
+    legacy = ruleset.model_copy(update={"rule": "l0-hint/1"})
+    if level_of(value, hit, legacy) == reported:
+        return "legacy_rule"
+    return "rule"
+
+
+def check_quality(case: LookupCase) -> Finding | None:
+    """Every kept candidate's reported quality, and the call's own, against the recomputed."""
+    missing: Finding | None = None
+    for index, candidate in enumerate(case.record.candidates):
+        reported = candidate.quality_score
+        recomputed = case.qualities[index]
+        if not isinstance(recomputed, str):
+            if reported is None:
+                if missing is None and is_kept(candidate):
+                    missing = _unverifiable("no_reported_quality", f"candidates[{index}]")
+            elif abs(reported - recomputed[0]) > TOLERANCE and is_kept(candidate):
+                return _fail("quality_differs", f"candidates[{index}]")
+        elif missing is None and is_kept(candidate):
+            missing = _unverifiable(recomputed, f"candidates[{index}]")
+    top, best = case.record.quality_score, case.best_quality()
+    if top is not None and isinstance(best, tuple) and abs(top - best[0]) > TOLERANCE:
+        return _fail("quality_differs", "quality_score")
+    return missing
+
+
+def check_order(case: LookupCase) -> Finding | None:
+    """Kept candidates unique by chunk and strictly increasing in rank; same chunks reranked."""
+    seen: set[str] = set()
+    last = 0
+    missing: Finding | None = None
+    for candidate in case.kept:
+        rank, chunk = candidate.original_rank, candidate.chunk_id
+        if chunk is None:
+            missing = missing or _unverifiable("unidentified_candidate")
+        elif chunk in seen:
+            return _fail("duplicate_chunk", chunk)
+        else:
+            seen.add(chunk)
+        if rank is None:
+            missing = missing or _unverifiable("unknown_rank", chunk or "")
+        elif rank <= last:
+            return _fail("ranks_not_increasing", chunk or "")
+        else:
+            last = rank
+    return _rerank_finding(case, seen) or missing
+
+
+def _rerank_finding(case: LookupCase, kept: set[str]) -> Finding | None:
+    trace = case.record.rerank_trace
+    if trace is None or trace.moves is None:
+        return None
+    moved = {move.chunk_id for move in trace.moves}
+    if None in moved:
+        return _unverifiable("unidentified_move", "rerank_trace.moves")
+    if len(moved) != len(trace.moves):
+        return _fail("chunk_moved_twice", "rerank_trace.moves")
+    if not kept <= moved:
+        return _fail("kept_chunk_not_reranked", "rerank_trace.moves")
+    if len(moved) > len(kept) and not moved <= {c.chunk_id for c in case.record.candidates}:
+        return _fail("unknown_chunk_reranked", "rerank_trace.moves")
+    return None
+
+
+def check_ruleset(case: LookupCase) -> Finding | None:
+    """The event's thresholds against the registry's, and both against sense."""
+    for ruleset in (case.registered, case.stated):
+        if ruleset and ruleset.reference_threshold > ruleset.highly_relevant_threshold:
+            return _fail("reference_above_highly_relevant")
+    thresholds = case.record.thresholds
+    if case.registered is None:
+        return _unverifiable("no_registered_ruleset")
+    if thresholds is None:
+        return _unverifiable(NO_THRESHOLDS)
+    differing = stated_differences(thresholds, case.registered)
+    return _fail("differs_from_registry", f"thresholds.{differing[0]}") if differing else None
+
+
+def check_evidence(case: LookupCase) -> Finding | None:
+    """``evidence_status`` and ``returned_count`` against the evidence there is."""
+    record = case.record
+    projection = record.projection
+    shown = projection.evidence if projection is not None else None
+    if shown is not None:
+        count = len(shown)
+        if record.returned_count is not None and record.returned_count != count:
+            return _fail("returned_count_differs", "returned_count")
+    elif record.selected_chunk_ids is not None:
+        count = len(record.selected_chunk_ids)
+    else:
+        count = len(case.kept)
+    status = record.evidence_status
+    if status == "NO_EVIDENCE":
+        if count:
+            return _fail("no_evidence_with_evidence", "evidence_status")
+        if (record.relevance_level or NO_LEVEL) != NO_LEVEL:
+            return _fail("level_on_no_evidence", "relevance_level")
+    elif status is None:
+        return _unverifiable("no_evidence_status")
+    elif not count:
+        return _fail("evidence_found_without_evidence", "evidence_status")
+    if record.returned_count is None:
+        return _unverifiable("no_returned_count")
+    return _unverifiable("no_projection") if shown is None else None
+
+
+def check_projection(case: LookupCase) -> Finding | None:
+    """What the agent saw against the event: same facts, real excerpts, no internals."""
+    record = case.record
+    projection = record.projection
+    for path in case.unknown_fields:
+        if path.startswith("projection.") and _is_internal(path):
+            return _fail("leaks_internal", path)
+    if projection is None:
+        return _unverifiable("no_projection")
+    return _disagreement(case, projection) or _evidence_finding(case, projection)
+
+
+def _is_internal(path: str) -> bool:
+    name = path.rsplit(".", 1)[-1].split("[", 1)[0]
+    snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+    return snake in INTERNAL_NAMES
+
+
+def _disagreement(case: LookupCase, seen: Projection) -> Finding | None:
+    record = case.record
+    if (seen.relevance_level or NO_LEVEL) != (record.relevance_level or NO_LEVEL):
+        return _fail("disagrees", "projection.relevance_level")
+    for name, mine, theirs in (
+        ("evidence_status", record.evidence_status, seen.evidence_status),
+        ("returned_count", record.returned_count, seen.returned_count),
+        ("truncated", record.truncated, seen.truncated),
+        ("tool_call_id", record.tool_call_id, seen.tool_call_id),
+        ("query", record.query.text if record.query is not None else None, seen.query),
+        ("completeness_hint", record.completeness_hint, seen.completeness_hint),
+    ):
+        if mine is not None and theirs is not None and mine != theirs:
+            return _fail("disagrees", f"projection.{name}")
+    return None
+
+
+def _evidence_finding(case: LookupCase, seen: Projection) -> Finding | None:
+    missing: Finding | None = None
+    for index, item in enumerate(seen.evidence or ()):
+        where = f"projection.evidence[{index}]"
+        cited = item.document_id
+        if cited is None:
+            missing = missing or _unverifiable("unidentified_evidence", where)
+            continue
+        candidate = _find(case.kept, cited) or _find(case.record.candidates, cited)
+        if candidate is None:
+            return _fail("unknown_evidence", where)
+        if not is_kept(candidate):
+            return _fail("dropped_evidence", where)
+        if item.excerpt is None:
+            continue
+        if candidate.excerpt is None:
+            missing = missing or _unverifiable("no_chunk_text", where)
+        elif item.excerpt not in candidate.excerpt:
+            return _fail("excerpt_not_in_chunk", where)
+    return missing
+
+
+def _find(candidates: list[Candidate], cited: str) -> Candidate | None:
+    """The candidate an evidence item cites: by chunk, else by document."""
+    for candidate in candidates:
+        if candidate.chunk_id == cited:
+            return candidate
+    for candidate in candidates:
+        if candidate.document_id == cited:
+            return candidate
+    return None
+
+
+def check_selection(case: LookupCase) -> Finding | None:
+    """Selected chunks are known, kept, not of layer low, not duplicates, and within budget."""
+    record = case.record
+    if record.selected_chunk_ids is None:
+        return _unverifiable("no_selection")
+    by_chunk: dict[str, int] = {}
+    for index, candidate in enumerate(record.candidates):
+        if candidate.chunk_id is not None:
+            by_chunk.setdefault(candidate.chunk_id, index)
+    seen: set[object] = set()
+    used: int | None = 0
+    for chunk in record.selected_chunk_ids:
+        found = by_chunk.get(chunk)
+        if found is None:
+            return _fail("unknown_chunk", chunk)
+        candidate = record.candidates[found]
+        if not is_kept(candidate):
+            return _fail("dropped_chunk", chunk)
+        if case.layers[found] == "low":
+            return _fail("low_layer", chunk)
+        source = _citation(candidate)
+        if chunk in seen or source in seen:
+            return _fail("duplicate", chunk)
+        seen.add(chunk)
+        if source is not None:
+            seen.add(source)
+        used = None if used is None or candidate.tokens is None else used + candidate.tokens
+    return _budget_finding(case, used)
+
+
+def _citation(candidate: Candidate) -> tuple[str | None, ...] | None:
+    """What a reader is pointed to: two chunks with the same one say the same thing twice."""
+    if candidate.document_id is None:
+        return None
+    return (
+        candidate.document_id,
+        candidate.document_version,
+        candidate.source_url,
+        candidate.breadcrumb,
+    )
+
+
+def _budget_finding(case: LookupCase, used: int | None) -> Finding | None:
+    budget = case.record.context_budget
+    if not case.record.selected_chunk_ids:
+        return None
+    if budget is None or budget.limit_tokens is None:
+        return _unverifiable("no_budget")
+    amounts = [amount for amount in (used, budget.used_tokens) if amount is not None]
+    if not amounts:
+        return _unverifiable("no_tokens")
+    return _fail("over_budget", "context_budget") if max(amounts) > budget.limit_tokens else None
+
+
+def check_layer(case: LookupCase) -> Finding | None:
+    """Every candidate's reported confidence layer against the recomputed one."""
+    if case.ruleset is None:
+        return _unverifiable(NO_THRESHOLDS)
+    missing: Finding | None = None
+    for index, candidate in enumerate(case.record.candidates):
+        reported, recomputed = candidate.layer, case.layers[index]
+        if reported == recomputed:
+            continue
+        if reported is None:
+            missing = missing or _unverifiable("no_reported_layer", f"candidates[{index}]")
+        elif recomputed is None:
+            missing = missing or _unverifiable("no_similarity", f"candidates[{index}]")
+        else:
+            return _fail("layer_differs", f"candidates[{index}]")
+    return missing
+
+
+CHECK_FUNCTIONS: dict[CheckName, Callable[[LookupCase], Finding | None]] = {
+    "level": check_level,
+    "quality": check_quality,
+    "order": check_order,
+    "ruleset": check_ruleset,
+    "evidence": check_evidence,
+    "projection": check_projection,
+    "selection": check_selection,
+    "layer": check_layer,
+}
