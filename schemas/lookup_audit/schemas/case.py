@@ -27,12 +27,14 @@ class LookupCase:
         ruleset: The one to recompute by: registered, else stated.
         kept: Candidates that survived, in the event's order.
         best: The kept candidate that decides the level, or ``None``.
+        best_quality: Its quality or the reason for none; ``None`` without a best candidate.
         qualities: Per candidate of the event, its quality or the reason for none.
         layers: Per candidate of the event, its recomputed layer or ``None``.
     """
 
     __slots__ = (
         "best",
+        "best_quality",
         "kept",
         "layers",
         "qualities",
@@ -68,17 +70,13 @@ class LookupCase:
             of = quality.candidate_quality
             self.qualities = [of(c, mode, count, ruleset) for c in candidates]
             self.layers = [layer_of(c.similarity_score, c.source_url, ruleset) for c in candidates]
+        self.best_quality: Quality | None = None
+        for candidate, value in zip(candidates, self.qualities, strict=True):
+            if candidate is self.best:
+                self.best_quality = value
+                break
 
     def quality_under(self, candidate: Candidate, ruleset: Ruleset) -> Quality:
         """The candidate's quality if another ruleset were in force."""
         record = self.record
         return quality.candidate_quality(candidate, record.mode, len(record.candidates), ruleset)
-
-    def best_quality(self) -> Quality | None:
-        """The quality that decides the level; ``None`` without a best candidate."""
-        if self.best is None:
-            return None
-        for candidate, value in zip(self.record.candidates, self.qualities, strict=True):
-            if candidate is self.best:
-                return value
-        raise AssertionError("the best candidate is one of the event's")

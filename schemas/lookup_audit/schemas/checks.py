@@ -4,6 +4,8 @@ A check looks at the recorded numbers alone. It reports the first thing wrong it
 place in the event; a failure outweighs a missing input.
 """
 
+import math
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,41 +13,16 @@ from lookup_audit.schemas.case import NO_THRESHOLDS, LookupCase
 from lookup_audit.schemas.level import has_l0_hit, is_kept, level_of
 from lookup_audit.schemas.names import NO_LEVEL, CheckName, CheckStatus, Level, LevelMismatch
 from lookup_audit.schemas.quality import NO_RULE_FOR_MODE
-from lookup_audit.schemas.records import Candidate, Projection
+from lookup_audit.schemas.records import Candidate, ContextBudget, Projection
 from lookup_audit.schemas.ruleset import stated_differences
 
 TOLERANCE = 1e-6
 
-# Names of what stays inside the service: scores, thresholds and traces.
-INTERNAL_NAMES = frozenset(
-    [
-        "dense_distance",
-        "distance",
-        "l2",
-        "rrf",
-        "rrf_score",
-        "rerank_score",
-        "similarity_score",
-        "quality_score",
-        "score",
-        "top_similarity",
-        "original_rank",
-        "hit_reasons",
-        "layer",
-        "drop_reason",
-        "thresholds",
-        "highly_relevant_threshold",
-        "reference_threshold",
-        "max_l2_distance",
-        "retrieval_trace",
-        "rerank_trace",
-        "trace",
-        "traces",
-        "routes",
-        "fusion",
-        "candidates",
-        "context_budget",
-    ]
+# What stays inside the service, as a name without underscores in lower case.
+_INTERNAL = re.compile(
+    r"distance|rrf|threshold|score$|traces?$"
+    r"|^(?:l2|cosine|topsimilarity|originalrank|hitreasons|layer|dropreason|routes|fusion"
+    r"|candidates|evidenceblocks|contextbudget)$"
 )
 
 
@@ -72,14 +49,17 @@ def _unverifiable(reason: str, where: str = "") -> Finding:
 
 
 def recomputed_level(case: LookupCase) -> Level | Finding:
-    """The level by the ruleset in force, or why it cannot be recomputed."""
-    if case.ruleset is None:
-        return _unverifiable(NO_THRESHOLDS)
+    """The level by the ruleset in force, or why it cannot be recomputed.
+
+    Without a kept candidate it is ``NONE`` under every ruleset, known or not.
+    """
     if case.record.mode not in ("dense", "hybrid"):
         return _unverifiable(NO_RULE_FOR_MODE)
     if not case.kept:
         return NO_LEVEL
-    quality = case.best_quality()
+    if case.ruleset is None:
+        return _unverifiable(NO_THRESHOLDS)
+    quality = case.best_quality
     if quality is None or case.best is None:
         return _unverifiable("unknown_rank")
     if isinstance(quality, str):
@@ -102,17 +82,17 @@ def _mismatch(case: LookupCase, reported: Level) -> LevelMismatch:
     best, ruleset = case.best, case.ruleset
     if best is None or ruleset is None:
         return "level_without_evidence"
-    quality = case.best_quality()
+    quality = case.best_quality
     assert isinstance(quality, tuple), "only a recomputed level can mismatch"
     value, hit = quality[0], has_l0_hit(best)
-    if reported in (
-        level_of(value + TOLERANCE, hit, ruleset),
-        level_of(value - TOLERANCE, hit, ruleset),
-    ):
-        return "rounding"
+    for threshold in (ruleset.highly_relevant_threshold, ruleset.reference_threshold):
+        beyond = threshold if value < threshold else math.nextafter(threshold, -math.inf)
+        if abs(value - threshold) <= TOLERANCE and level_of(beyond, hit, ruleset) == reported:
+            return "rounding"
+    legacy = ruleset.model_copy(update={"rule": "l0-hint/1"})
     known = case.registry.rulesets + ((case.stated,) if case.stated else ())
     for other in known:
-        if other != ruleset:
+        if other not in (ruleset, legacy):
             under = case.quality_under(best, other)
             if isinstance(under, tuple) and level_of(under[0], hit, other) == reported:
                 return "stale_threshold"
@@ -123,7 +103,6 @@ def _mismatch(case: LookupCase, reported: Level) -> LevelMismatch:
             and level_of(under[0], has_l0_hit(candidate), ruleset) == reported
         ):
             return "wrong_top"
-    legacy = ruleset.model_copy(update={"rule": "l0-hint/1"})
     if level_of(value, hit, legacy) == reported:
         return "legacy_rule"
     return "rule"
@@ -143,7 +122,7 @@ def check_quality(case: LookupCase) -> Finding | None:
                 return _fail("quality_differs", f"candidates[{index}]")
         elif missing is None and is_kept(candidate):
             missing = _unverifiable(recomputed, f"candidates[{index}]")
-    top, best = case.record.quality_score, case.best_quality()
+    top, best = case.record.quality_score, case.best_quality
     if top is not None and isinstance(best, tuple) and abs(top - best[0]) > TOLERANCE:
         return _fail("quality_differs", "quality_score")
     return missing
@@ -187,6 +166,22 @@ def _rerank_finding(case: LookupCase, kept: set[str]) -> Finding | None:
     return None
 
 
+def has_rerank_mismatch(case: LookupCase) -> bool:
+    """Whether the rerank trace moves other chunks, or ranks that belong to other chunks.
+
+    The latter comes from an index into a de-duplicated list that is applied to the full one.
+    """
+    finding = _rerank_finding(case, {c.chunk_id for c in case.kept if c.chunk_id is not None})
+    if finding is not None and finding.status == "fail":
+        return True
+    trace = case.record.rerank_trace
+    ranks = {(c.chunk_id, c.original_rank) for c in case.record.candidates}
+    return any(
+        move.rank_before is not None and (move.chunk_id, move.rank_before) not in ranks
+        for move in (trace.moves if trace is not None else None) or ()
+    )
+
+
 def check_ruleset(case: LookupCase) -> Finding | None:
     """The event's thresholds against the registry's, and both against sense."""
     for ruleset in (case.registered, case.stated):
@@ -198,7 +193,9 @@ def check_ruleset(case: LookupCase) -> Finding | None:
     if thresholds is None:
         return _unverifiable(NO_THRESHOLDS)
     differing = stated_differences(thresholds, case.registered)
-    return _fail("differs_from_registry", f"thresholds.{differing[0]}") if differing else None
+    if differing:
+        return _fail("differs_from_registry", f"thresholds.{differing[0]}")
+    return _unverifiable(NO_THRESHOLDS) if case.stated is None else None
 
 
 def check_evidence(case: LookupCase) -> Finding | None:
@@ -206,10 +203,15 @@ def check_evidence(case: LookupCase) -> Finding | None:
     record = case.record
     projection = record.projection
     shown = projection.evidence if projection is not None else None
+    returned = record.returned_count
     if shown is not None:
         count = len(shown)
-        if record.returned_count is not None and record.returned_count != count:
+        if returned is not None and returned != count:
             return _fail("returned_count_differs", "returned_count")
+        if projection is not None and projection.returned_count not in (None, count):
+            return _fail("returned_count_differs", "projection.returned_count")
+    elif returned is not None and returned > len(case.kept):
+        return _fail("returned_count_differs", "returned_count")
     elif record.selected_chunk_ids is not None:
         count = len(record.selected_chunk_ids)
     else:
@@ -224,7 +226,7 @@ def check_evidence(case: LookupCase) -> Finding | None:
         return _unverifiable("no_evidence_status")
     elif not count:
         return _fail("evidence_found_without_evidence", "evidence_status")
-    if record.returned_count is None:
+    if returned is None:
         return _unverifiable("no_returned_count")
     return _unverifiable("no_projection") if shown is None else None
 
@@ -243,8 +245,7 @@ def check_projection(case: LookupCase) -> Finding | None:
 
 def _is_internal(path: str) -> bool:
     name = path.rsplit(".", 1)[-1].split("[", 1)[0]
-    snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
-    return snake in INTERNAL_NAMES
+    return _INTERNAL.search(name.replace("_", "").replace("-", "").lower()) is not None
 
 
 def _disagreement(case: LookupCase, seen: Projection) -> Finding | None:
@@ -265,36 +266,33 @@ def _disagreement(case: LookupCase, seen: Projection) -> Finding | None:
 
 
 def _evidence_finding(case: LookupCase, seen: Projection) -> Finding | None:
+    if seen.evidence is None:
+        return _unverifiable("no_projected_evidence", "projection.evidence")
     missing: Finding | None = None
-    for index, item in enumerate(seen.evidence or ()):
+    for index, item in enumerate(seen.evidence):
         where = f"projection.evidence[{index}]"
         cited = item.document_id
         if cited is None:
             missing = missing or _unverifiable("unidentified_evidence", where)
             continue
-        candidate = _find(case.kept, cited) or _find(case.record.candidates, cited)
-        if candidate is None:
-            return _fail("unknown_evidence", where)
-        if not is_kept(candidate):
-            return _fail("dropped_evidence", where)
-        if item.excerpt is None:
+        chunks = _cited(case.kept, cited)
+        if not chunks:
+            known = _cited(case.record.candidates, cited)
+            return _fail("dropped_evidence" if known else "unknown_evidence", where)
+        excerpt = item.excerpt
+        texts = [chunk.excerpt for chunk in chunks]
+        if excerpt is None or any(text is not None and excerpt in text for text in texts):
             continue
-        if candidate.excerpt is None:
-            missing = missing or _unverifiable("no_chunk_text", where)
-        elif item.excerpt not in candidate.excerpt:
+        if None not in texts:
             return _fail("excerpt_not_in_chunk", where)
+        missing = missing or _unverifiable("no_chunk_text", where)
     return missing
 
 
-def _find(candidates: list[Candidate], cited: str) -> Candidate | None:
-    """The candidate an evidence item cites: by chunk, else by document."""
-    for candidate in candidates:
-        if candidate.chunk_id == cited:
-            return candidate
-    for candidate in candidates:
-        if candidate.document_id == cited:
-            return candidate
-    return None
+def _cited(candidates: list[Candidate], cited: str) -> list[Candidate]:
+    """What an evidence item may cite: the chunk of that id, else any chunk of that document."""
+    chunks = [candidate for candidate in candidates if candidate.chunk_id == cited]
+    return chunks or [candidate for candidate in candidates if candidate.document_id == cited]
 
 
 def check_selection(case: LookupCase) -> Finding | None:
@@ -305,9 +303,13 @@ def check_selection(case: LookupCase) -> Finding | None:
     by_chunk: dict[str, int] = {}
     for index, candidate in enumerate(record.candidates):
         if candidate.chunk_id is not None:
-            by_chunk.setdefault(candidate.chunk_id, index)
+            # Of a chunk listed twice, the copy that was kept is the one selected.
+            other = by_chunk.setdefault(candidate.chunk_id, index)
+            if other != index and is_kept(candidate) and not is_kept(record.candidates[other]):
+                by_chunk[candidate.chunk_id] = index
     seen: set[object] = set()
-    used: int | None = 0
+    missing: Finding | None = None
+    selected: list[Candidate] = []
     for chunk in record.selected_chunk_ids:
         found = by_chunk.get(chunk)
         if found is None:
@@ -315,21 +317,25 @@ def check_selection(case: LookupCase) -> Finding | None:
         candidate = record.candidates[found]
         if not is_kept(candidate):
             return _fail("dropped_chunk", chunk)
-        if case.layers[found] == "low":
+        layer = case.layers[found]
+        if layer == "low" or (layer is None and candidate.layer == "low"):
             return _fail("low_layer", chunk)
+        if layer is None:
+            missing = missing or _unverifiable("unknown_layer", chunk)
         source = _citation(candidate)
         if chunk in seen or source in seen:
             return _fail("duplicate", chunk)
         seen.add(chunk)
         if source is not None:
             seen.add(source)
-        used = None if used is None or candidate.tokens is None else used + candidate.tokens
-    return _budget_finding(case, used)
+        selected.append(candidate)
+    budget = _budget_finding(record.context_budget, selected)
+    return budget if budget is not None and budget.status == "fail" else missing or budget
 
 
 def _citation(candidate: Candidate) -> tuple[str | None, ...] | None:
     """What a reader is pointed to: two chunks with the same one say the same thing twice."""
-    if candidate.document_id is None:
+    if candidate.document_id is None or not (candidate.source_url or candidate.breadcrumb):
         return None
     return (
         candidate.document_id,
@@ -339,16 +345,18 @@ def _citation(candidate: Candidate) -> tuple[str | None, ...] | None:
     )
 
 
-def _budget_finding(case: LookupCase, used: int | None) -> Finding | None:
-    budget = case.record.context_budget
-    if not case.record.selected_chunk_ids:
+def _budget_finding(budget: ContextBudget | None, selected: list[Candidate]) -> Finding | None:
+    if not selected:
         return None
     if budget is None or budget.limit_tokens is None:
         return _unverifiable("no_budget")
-    amounts = [amount for amount in (used, budget.used_tokens) if amount is not None]
-    if not amounts:
+    tokens = [candidate.tokens for candidate in selected]
+    at_least = max(sum(filter(None, tokens)), budget.used_tokens or 0)
+    if at_least > budget.limit_tokens:
+        return _fail("over_budget", "context_budget")
+    if None in tokens and budget.used_tokens is None:
         return _unverifiable("no_tokens")
-    return _fail("over_budget", "context_budget") if max(amounts) > budget.limit_tokens else None
+    return None
 
 
 def check_layer(case: LookupCase) -> Finding | None:
@@ -358,13 +366,11 @@ def check_layer(case: LookupCase) -> Finding | None:
     missing: Finding | None = None
     for index, candidate in enumerate(case.record.candidates):
         reported, recomputed = candidate.layer, case.layers[index]
-        if reported == recomputed:
-            continue
-        if reported is None:
-            missing = missing or _unverifiable("no_reported_layer", f"candidates[{index}]")
-        elif recomputed is None:
+        if recomputed is None:
             missing = missing or _unverifiable("no_similarity", f"candidates[{index}]")
-        else:
+        elif reported is None:
+            missing = missing or _unverifiable("no_reported_layer", f"candidates[{index}]")
+        elif reported != recomputed:
             return _fail("layer_differs", f"candidates[{index}]")
     return missing
 

@@ -6,6 +6,7 @@ name the field that is wrong, or accept the event with its unknown fields counte
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from lookup_audit.schemas import lookup, outcome, records
 from lookup_audit.schemas.errors import Rejected
 from lookup_audit.schemas.fields import known_spellings
-from lookup_audit.schemas.lookup import SCHEMA_VERSION
+from lookup_audit.schemas.lookup import SCHEMA_VERSION, is_supported, requires_rank
 from lookup_audit.schemas.names import Degradation, EventType, Reason
 
 R = TypeVar("R", bound=records.Struct)
@@ -101,13 +102,18 @@ class EventCodec(Generic[R]):
         inner = context.get("field")
         if isinstance(inner, str):
             path = f"{path}.{inner}" if path else inner
-        return Rejected(_reason(kind), path, _message(path, first["msg"]), event_id)
+        given = first["input"]
+        if isinstance(given, float) and not math.isfinite(given):
+            kind = "finite_number"
+        path = path[:_MAX_PATH]
+        message = _message(path, first["msg"])[:_MAX_MESSAGE]
+        return Rejected(_reason(kind), path, message, event_id)
 
 
 def twin(
     struct: type[R], *, rename: Literal["camel"] | None, forbid_unknown_fields: bool
 ) -> type[R]:
-    """The same struct, down to its last member, with other key names or less strict."""
+    """A subclass of the struct, down to its last member, with other key names or less strict."""
     made: dict[Any, Any] = {}
 
     def copy(source: Any) -> Any:
@@ -122,6 +128,7 @@ def twin(
                 ],
                 rename=rename,
                 kw_only=True,
+                bases=(source,),
                 forbid_unknown_fields=forbid_unknown_fields,
                 gc=False,
                 frozen=source.__struct_config__.frozen,
@@ -143,24 +150,36 @@ def twin(
 
 
 def is_real_time(text: str) -> bool:
-    """Whether RFC 3339 text names a moment that exists (no month 13, no second 60)."""
+    """Whether RFC 3339 text surely names a moment (no month 13, no hour 24, no second 60).
+
+    The first and last year are left to the models: an offset may move them off the calendar.
+    """
     try:
-        datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return False
+    return 1 < moment.year < 9999 and text[11:13] != "24"
+
+
+def is_shallow(value: object, depth: int = 100) -> bool:
+    """Whether an opaque value nests no deeper than both decoders read (the models: 200)."""
+    if isinstance(value, dict):
+        return depth > 0 and all(is_shallow(member, depth - 1) for member in value.values())
+    if isinstance(value, list):
+        return depth > 0 and all(is_shallow(member, depth - 1) for member in value)
     return True
 
 
 def _known_version(version: str | None) -> bool:
-    return version is None or version.split(".")[0] == "1"
+    return version is None or version == SCHEMA_VERSION or is_supported(version)
 
 
 def _lookup_is_sound(record: records.LookupResult) -> bool:
-    strict = record.schema_version in (None, SCHEMA_VERSION)
-    if not (strict or _known_version(record.schema_version)):
+    if not (_known_version(record.schema_version) and is_real_time(record.occurred_at)):
         return False
-    if not is_real_time(record.occurred_at):
+    if record.context_pack is not None and not is_shallow(record.context_pack):
         return False
+    strict = requires_rank(record.schema_version)
     for candidate in record.candidates:
         if strict and candidate.original_rank is None:
             return False
@@ -203,6 +222,9 @@ _REASONS = {
     "string_unicode": Reason.INVALID_TEXT,
     "recursion_loop": Reason.INVALID_JSON,
 }
+# Both travel in headers, and an unknown field's name can be as long as the event.
+_MAX_PATH = 512
+_MAX_MESSAGE = 2048
 _RANGE = re.compile(r"greater_than|less_than|too_long|too_short")
 
 
@@ -254,7 +276,7 @@ def _event_id(value: Any, id_field: str) -> str:
 def _not_json(raw: bytes, value: Any, detail: str, event_id: str) -> Rejected:
     if not raw.strip():
         return Rejected(Reason.EMPTY_VALUE, "", "the value is empty; send a JSON object")
-    path = next(_lone_surrogates(value, ""), None)
+    path = _lone_surrogate(value)
     if path is not None:
         return Rejected(
             Reason.INVALID_TEXT,
@@ -270,26 +292,51 @@ def _not_json(raw: bytes, value: Any, detail: str, event_id: str) -> Rejected:
     return Rejected(Reason.INVALID_JSON, "", f"the value is not JSON: {detail}", event_id)
 
 
-def _lone_surrogates(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, str):
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            yield path
-    elif isinstance(value, dict):
-        for key, member in value.items():
-            yield from _lone_surrogates(member, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for index, member in enumerate(value):
-            yield from _lone_surrogates(member, f"{path}[{index}]")
+def _lone_surrogate(value: Any) -> str | None:
+    """Path of a text or key with half a surrogate pair; walks without recursion, any depth."""
+    pending: list[tuple[str, Any]] = [("", value)]
+    while pending:
+        path, member = pending.pop()
+        if isinstance(member, str):
+            if _has_half(member):
+                return path
+        elif isinstance(member, dict):
+            for key in member:
+                if _has_half(key):
+                    return f"{path}.{key}".lstrip(".").encode("utf-8", "replace").decode()
+            path = f"{path}." if path else ""
+            pending += [(f"{path}{key}"[:_MAX_PATH], m) for key, m in reversed(member.items())]
+        elif isinstance(member, list):
+            pending += [(f"{path}[{i}]"[:_MAX_PATH], m) for i, m in enumerate(member)][::-1]
+    return None
+
+
+def _has_half(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _unknown_fields(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, BaseModel):
         known = known_spellings(type(value))
-        for key in value.model_extra or {}:
+        for key, member in (value.model_extra or {}).items():
             if key not in known:
-                yield f"{path}.{key}" if path else key
+                inner = f"{path}.{key}" if path else key
+                yield inner
+                if inner.startswith("projection."):
+                    yield from _members(member, inner)
         for name in type(value).model_fields:
             yield from _unknown_fields(getattr(value, name), f"{path}.{name}" if path else name)
     elif isinstance(value, tuple):
         for index, member in enumerate(value):
             yield from _unknown_fields(member, f"{path}[{index}]")
+
+
+def _members(value: Any, path: str) -> Iterator[str]:
+    """Paths of everything inside an unknown value: a leak may sit at any depth of a projection."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield f"{path}.{key}"
+            yield from _members(member, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from _members(member, f"{path}[{index}]")

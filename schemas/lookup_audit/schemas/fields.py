@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import (
@@ -22,6 +23,7 @@ from pydantic import (
     Field,
     JsonValue,
     PlainSerializer,
+    TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
     model_validator,
@@ -34,9 +36,14 @@ from lookup_audit.schemas.names import Degradation
 MAX_ID_LENGTH = 128
 MAX_NAME_LENGTH = 256
 
-RFC3339_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$"
+RFC3339_PATTERN = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"(\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
 _RFC3339 = re.compile(
-    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII
+    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?"
+    r"(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
 )
 
 
@@ -80,7 +87,8 @@ def _offset(text: str) -> timedelta:
 
 def format_instant(value: datetime) -> str:
     """Write an aware time as RFC 3339 in UTC with microseconds."""
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    text = value.astimezone(UTC).isoformat(timespec="microseconds")
+    return text.removesuffix("+00:00") + "Z"
 
 
 def _exact_text(value: object) -> object:
@@ -99,6 +107,11 @@ def _overshoot(value: object, info: ValidationInfo) -> object:
     return value
 
 
+def _whole(value: object) -> object:
+    # JSON has one kind of number: 4.0 is the integer 4, as it is for JSON Schema.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _finite_json(value: object) -> object:
     if not _is_finite(value):
         raise PydanticCustomError("finite_number", "holds NaN or an infinity")
@@ -111,15 +124,11 @@ Instant = Annotated[
     PlainSerializer(format_instant, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time", "pattern": RFC3339_PATTERN}),
 ]
-Id = Annotated[
-    str,
-    Field(min_length=1, max_length=MAX_ID_LENGTH),
-    BeforeValidator(_exact_text, json_schema_input_type=str | int),
-]
+_IdText = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH)]
+_ChunkIdText = Annotated[str, Field(min_length=1, max_length=1024)]
+Id = Annotated[_IdText, BeforeValidator(_exact_text, json_schema_input_type=_IdText | int)]
 ChunkId = Annotated[
-    str,
-    Field(min_length=1, max_length=1024),
-    BeforeValidator(_exact_text, json_schema_input_type=str | int),
+    _ChunkIdText, BeforeValidator(_exact_text, json_schema_input_type=_ChunkIdText | int)
 ]
 Name = Annotated[str, Field(max_length=MAX_NAME_LENGTH)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -136,8 +145,9 @@ Similarity = Annotated[
     BeforeValidator(_overshoot),
 ]
 Opaque = Annotated[Any, AfterValidator(_finite_json)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
-Rank = Annotated[int, Field(ge=1, le=2**31)]
+_INT64: dict[str, JsonValue] = {"format": "int64"}
+Count = Annotated[int, Field(ge=0, le=2**53, json_schema_extra=_INT64), BeforeValidator(_whole)]
+Rank = Annotated[int, Field(ge=1, le=2**31, json_schema_extra=_INT64), BeforeValidator(_whole)]
 
 
 def spellings(name: str) -> AliasChoices:
@@ -164,20 +174,34 @@ class Record(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _refuse_what_extras_hide(self) -> "Record":
+    def _refuse_what_extras_hide(self, info: ValidationInfo) -> "Record":
         for key, value in (self.model_extra or {}).items():
-            name = _CANONICAL.get(type(self), {}).get(key)
-            if name is not None and not _same(value, getattr(self, name)):
-                raise PydanticCustomError(
-                    "conflicting_spellings",
-                    "{first} and {second} are one field and differ; send only {first}",
-                    {"first": name, "second": key, "field": name},
-                )
+            name = _CANONICAL[type(self)].get(key)
+            if name is not None and value is not None:
+                self._merge_spelling(name, key, value, info)
             if not _is_finite(value):
                 raise PydanticCustomError(
                     "finite_number", "{key} holds NaN or an infinity", {"field": key, "key": key}
                 )
         return self
+
+    def _merge_spelling(self, name: str, key: str, value: JsonValue, info: ValidationInfo) -> None:
+        # Null says the same as absent, so that it never contradicts the other spelling.
+        mine = getattr(self, name)
+        try:
+            other = _field_adapter(type(self), name).validate_json(
+                json.dumps(value), context=info.context
+            )
+        except ValueError:
+            other = _DIFFERENT
+        if mine is None and other is not _DIFFERENT:
+            self.__dict__[name] = other
+        elif other != mine:
+            raise PydanticCustomError(
+                "conflicting_spellings",
+                "{first} and {second} are one field and differ; send only {first}",
+                {"first": name, "second": key, "field": name},
+            )
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -192,6 +216,7 @@ class Record(BaseModel):
 
 
 _CANONICAL: dict[type, dict[str, str]] = {}
+_DIFFERENT: Any = object()
 
 
 def known_spellings(model: type[BaseModel]) -> Mapping[str, str]:
@@ -199,33 +224,15 @@ def known_spellings(model: type[BaseModel]) -> Mapping[str, str]:
     return _CANONICAL[model]
 
 
-def _same(raw: JsonValue, parsed: object) -> bool:
-    """Whether the other spelling's JSON value says the same as the parsed one."""
-    if isinstance(parsed, datetime):
-        try:
-            return parse_instant(raw) == parsed
-        except PydanticCustomError:
-            return False
-    if isinstance(parsed, BaseModel):
-        return isinstance(raw, dict) and _same_dump(raw, parsed)
-    if isinstance(parsed, tuple):
-        return (
-            isinstance(raw, list)
-            and len(raw) == len(parsed)
-            and all(_same(one, other) for one, other in zip(raw, parsed, strict=True))
-        )
-    if isinstance(raw, bool) or isinstance(parsed, bool):
-        return raw is parsed
-    return raw == parsed or (
-        isinstance(parsed, str) and isinstance(raw, int) and str(raw) == parsed
-    )
-
-
-def _same_dump(raw: dict[str, JsonValue], parsed: BaseModel) -> bool:
-    try:
-        return type(parsed).model_validate_json(json.dumps(raw)) == parsed
-    except ValueError:
-        return False
+@lru_cache(maxsize=256)
+def _field_adapter(model: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    field = model.model_fields[name]
+    config = ConfigDict(strict=True, allow_inf_nan=False)
+    is_model = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+    annotation: Any = field.annotation
+    if field.metadata:
+        annotation = Annotated[(annotation, *field.metadata)]
+    return TypeAdapter(annotation, config=None if is_model else config)
 
 
 def _is_finite(value: object) -> bool:

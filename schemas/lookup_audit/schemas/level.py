@@ -4,6 +4,7 @@ Thresholds are inclusive and compared in IEEE double without tolerance, here, in
 dashboard.
 """
 
+import re
 from collections.abc import Iterable
 
 from lookup_audit.schemas.names import NO_LEVEL, Level
@@ -11,7 +12,7 @@ from lookup_audit.schemas.records import Candidate
 from lookup_audit.schemas.ruleset import Ruleset
 
 # What the services call a hit of the domain or keyword list (level 0 of their index).
-_L0_PREFIX = "l0:"
+_IS_L0 = re.compile(r"l0:").match
 
 
 def level_of(quality: float | None, has_l0_hit: bool, ruleset: Ruleset) -> Level:
@@ -33,7 +34,8 @@ def level_of(quality: float | None, has_l0_hit: bool, ruleset: Ruleset) -> Level
 
 def has_l0_hit(candidate: Candidate) -> bool:
     """Whether the candidate was found through a domain or keyword hit."""
-    return any(reason.startswith(_L0_PREFIX) for reason in candidate.hit_reasons or ())
+    reasons = candidate.hit_reasons
+    return reasons is not None and any(map(_IS_L0, reasons))
 
 
 def is_kept(candidate: Candidate) -> bool:

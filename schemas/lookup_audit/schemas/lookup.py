@@ -5,12 +5,21 @@ The agent that called saw only the ``projection``. Required are ``event_id``, ``
 is unknown when absent or null.
 """
 
+import re
 from typing import Annotated
 
-from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from lookup_audit.schemas.fields import (
+    MAX_NAME_LENGTH,
     ChunkId,
     Count,
     Finite,
@@ -35,6 +44,48 @@ from lookup_audit.schemas.names import (
 )
 
 SCHEMA_VERSION = "1.0"
+_VERSION = r"^1(\.[0-9]{1,9})*$"
+_SUPPORTED = re.compile(_VERSION)
+
+
+def is_supported(version: str) -> bool:
+    """Whether a schema version is 1 or 1.x; another major version has another meaning.
+
+    >>> is_supported("1.4"), is_supported("2.0"), is_supported("1.next")
+    (True, False, False)
+    """
+    return _SUPPORTED.fullmatch(version) is not None
+
+
+def requires_rank(version: str | None) -> bool:
+    """Whether events of a supported version must give every candidate's rank.
+
+    A newer producer may have renamed the field: its events stay, the rank is unknown.
+
+    >>> requires_rank("1.0"), requires_rank("1.1")
+    (True, False)
+    """
+    if version is None or version == SCHEMA_VERSION:
+        return True
+    parts = version.split(".")
+    return len(parts) < 2 or not parts[1].strip("0")
+
+
+def _check_version(version: str) -> str:
+    if not is_supported(version):
+        raise PydanticCustomError(
+            "unsupported_version",
+            "schema_version {version} is not supported; send 1.x",
+            {"version": version},
+        )
+    return version
+
+
+SchemaVersion = Annotated[
+    Name,
+    AfterValidator(_check_version),
+    WithJsonSchema({"type": "string", "pattern": _VERSION, "maxLength": MAX_NAME_LENGTH}),
+]
 
 
 class Service(Record):
@@ -188,7 +239,7 @@ class LookupResult(Record):
             range or given in two spellings with different values.
     """
 
-    schema_version: Name | None = None
+    schema_version: SchemaVersion | None = None
     event_id: Id
     occurred_at: Instant
     tenant: Name | None = None
@@ -228,8 +279,7 @@ class LookupResult(Record):
 
     @model_validator(mode="after")
     def _ranks_are_given(self) -> "LookupResult":
-        # A newer producer may have renamed the field: its events stay, the rank is unknown.
-        if self.schema_version in (None, SCHEMA_VERSION):
+        if requires_rank(self.schema_version):
             for index, candidate in enumerate(self.candidates):
                 if candidate.original_rank is None:
                     raise PydanticCustomError(
@@ -238,22 +288,3 @@ class LookupResult(Record):
                         {"field": f"candidates[{index}].original_rank"},
                     )
         return self
-
-    @model_validator(mode="after")
-    def _version_is_known(self) -> "LookupResult":
-        check_version(self.schema_version)
-        return self
-
-
-def check_version(version: str | None) -> None:
-    """Accept every 1.x schema version; another major version has another meaning.
-
-    Raises:
-        PydanticCustomError: For any other version.
-    """
-    if version is not None and version.split(".")[0] != "1":
-        raise PydanticCustomError(
-            "unsupported_version",
-            "schema_version {version} is not supported; send 1.x",
-            {"field": "schema_version", "version": version},
-        )

@@ -89,6 +89,7 @@ class Reason(StrEnum):
     INVALID_TEXT = "invalid_text"
     NOT_AN_OBJECT = "not_an_object"
     EMPTY_VALUE = "empty_value"
+    TOMBSTONE = "tombstone"
     UNKNOWN_TYPE = "unknown_type"
     UNSUPPORTED_VERSION = "unsupported_version"
     MISSING_FIELD = "missing_field"
@@ -115,3 +116,4 @@ class Degradation(StrEnum):
     MISSING_RANK = "missing_rank"
     RERANK_MISMATCH = "rerank_mismatch"
     UNKNOWN_FIELDS = "unknown_fields"
+    DOCUMENT_TIME_OUT_OF_RANGE = "document_time_out_of_range"

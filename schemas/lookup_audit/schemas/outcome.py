@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lookup_audit.schemas.fields import ChunkId, Id, Instant, Name, Record
-from lookup_audit.schemas.lookup import check_version
+from lookup_audit.schemas.lookup import SchemaVersion
 from lookup_audit.schemas.names import (
     Action,
     JudgementSource,
@@ -34,7 +34,7 @@ class Refusal(Record):
 class AnswerOutcome(Record):
     """What an agent did with one or more lookups of a run."""
 
-    schema_version: Name | None = None
+    schema_version: SchemaVersion | None = None
     outcome_id: Id
     occurred_at: Instant
     tenant: Name | None = None
@@ -47,11 +47,6 @@ class AnswerOutcome(Record):
     refusal: Refusal | None = None
     answer_model: Name | None = None
 
-    @model_validator(mode="after")
-    def _version_is_known(self) -> "AnswerOutcome":
-        check_version(self.schema_version)
-        return self
-
 
 class Judge(Record):
     """Who judged: a person, a model or a gold set, with its version."""
@@ -63,7 +58,7 @@ class Judge(Record):
 class Judgement(Record):
     """Whether an answer was right, by whom and when. Several of one answer are all kept."""
 
-    schema_version: Name | None = None
+    schema_version: SchemaVersion | None = None
     judgement_id: Id
     occurred_at: Instant
     tenant: Name | None = None
@@ -72,8 +67,3 @@ class Judgement(Record):
     source: JudgementSource
     judge: Judge | None = None
     comment: str | None = None
-
-    @model_validator(mode="after")
-    def _version_is_known(self) -> "Judgement":
-        check_version(self.schema_version)
-        return self

@@ -68,6 +68,8 @@ def rank_quality(original_rank: int, candidate_count: int, fallback: RankFallbac
 
 def is_impossible(distance: float, ruleset: Ruleset) -> bool:
     """Whether no two vectors can be this far apart: negative, or beyond unit vectors' reach."""
+    if 0.0 <= distance <= MAX_UNIT_L2:
+        return False  # possible in every metric
     if distance < 0:
         return True
     if ruleset.distance_metric == "cosine_distance":
@@ -87,11 +89,12 @@ def looks_squared(distance: float, similarity: float | None, ruleset: Ruleset) -
     >>> looks_squared(0.6, 0.82, Ruleset(normalized=True))
     False
     """
-    if similarity is None or not ruleset.normalized or ruleset.distance_metric != "l2":
+    if similarity is None or abs(similarity - (1.0 - distance / 2.0)) > _METRIC_TOLERANCE:
         return False
     return (
         abs(similarity - (1.0 - distance * distance / 2.0)) > _METRIC_TOLERANCE
-        and abs(similarity - (1.0 - distance / 2.0)) <= _METRIC_TOLERANCE
+        and ruleset.normalized
+        and ruleset.distance_metric == "l2"
     )
 
 
@@ -109,21 +112,22 @@ def candidate_quality(
     Returns:
         The quality with its basis, or the reason why there is none.
     """
-    if mode != "dense" and mode != "hybrid":
-        return NO_RULE_FOR_MODE
     distance = candidate.dense_distance
     if distance is not None:
+        if mode != "dense" and mode != "hybrid":
+            return NO_RULE_FOR_MODE
         if is_impossible(distance, ruleset):
             return IMPOSSIBLE_DISTANCE
-        if looks_squared(distance, candidate.similarity_score, ruleset):
+        similarity = candidate.similarity_score
+        if similarity is not None and looks_squared(distance, similarity, ruleset):
             return DISTANCE_LOOKS_SQUARED
-        quality = distance_quality(
-            plain_l2(distance, ruleset.distance_metric), ruleset.max_l2_distance
-        )
+        metric = ruleset.distance_metric
+        l2 = distance if metric == "l2" else plain_l2(distance, metric)
+        quality = distance_quality(l2, ruleset.max_l2_distance)
         return quality, "dense_l2" if mode == "dense" else "hybrid_l2"
-    if mode == "dense":
-        return NO_DISTANCE
-    rank = candidate.original_rank
-    if rank is None:
-        return NO_RANK
-    return rank_quality(rank, candidate_count, ruleset.rank_fallback), "hybrid_rank"
+    if mode == "hybrid":
+        rank = candidate.original_rank
+        if rank is None:
+            return NO_RANK
+        return rank_quality(rank, candidate_count, ruleset.rank_fallback), "hybrid_rank"
+    return NO_DISTANCE if mode == "dense" else NO_RULE_FOR_MODE

@@ -16,6 +16,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from lookup_audit.schemas import records
+from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.fields import Finite
 from lookup_audit.schemas.names import DistanceMetric, RankFallback, RuleName
 
@@ -44,7 +45,9 @@ class Ruleset(BaseModel):
     @cached_property
     def ruleset_id(self) -> str:
         """``rs-`` and the first 16 hex digits of SHA-256 over the sorted JSON of the content."""
-        content = json.dumps(self.model_dump(), sort_keys=True, separators=(",", ":"))
+        # 0.0 and -0.0 are one number with two spellings.
+        members = {k: v + 0.0 if isinstance(v, float) else v for k, v in self.model_dump().items()}
+        content = json.dumps(members, sort_keys=True, separators=(",", ":"))
         return "rs-" + hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -53,7 +56,10 @@ DEFAULT_RULESET = Ruleset()
 
 @lru_cache(maxsize=4096)
 def stated_ruleset(thresholds: records.Thresholds) -> Ruleset | None:
-    """The ruleset an event states of itself; ``None`` where it names no threshold at all."""
+    """The ruleset an event states of itself; ``None`` where it does not name both thresholds.
+
+    Its other members are taken at their defaults where the event is silent.
+    """
     stated = {
         name: value
         for name in Ruleset.model_fields
@@ -83,12 +89,19 @@ class Appointment:
     service: str = ""
     mode: str = ""
 
+    def __post_init__(self) -> None:
+        if self.effective_from.tzinfo is None:
+            raise ConfigError("effective_from of a ruleset needs a time zone")
+
 
 class Registry:
     """The appointments known now. Immutable: a refresh makes a new one."""
 
     def __init__(self, appointments: Iterable[Appointment] = ()):
-        self._newest_first = sorted(appointments, key=lambda a: a.effective_from, reverse=True)
+        # The id breaks ties, so that the order in which a store lists them decides nothing.
+        self._newest_first = sorted(
+            appointments, key=lambda a: (a.effective_from, a.ruleset.ruleset_id), reverse=True
+        )
         self.rulesets: tuple[Ruleset, ...] = tuple(
             {a.ruleset.ruleset_id: a.ruleset for a in self._newest_first}.values()
         )

@@ -42,3 +42,11 @@ def untimely(
 def is_late(occurred_at: datetime, *, now: datetime) -> bool:
     """Whether an event comes so late that closed windows must not change by it (over 24 h)."""
     return now - occurred_at > LATE_AFTER
+
+
+def is_storable_time(text: str | None) -> bool:
+    """Whether a document's time fits the store's years 1900 to 2299; unknown always fits.
+
+    A year 0001 is some runtimes' word for "never": the lookup is kept, the time is unknown.
+    """
+    return text is None or "1900" <= text[:4] < "2299"

@@ -10,7 +10,12 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from lookup_audit.schemas.case import LookupCase
-from lookup_audit.schemas.checks import CHECK_FUNCTIONS, Finding, recomputed_level
+from lookup_audit.schemas.checks import (
+    CHECK_FUNCTIONS,
+    Finding,
+    has_rerank_mismatch,
+    recomputed_level,
+)
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.fields import Unit
 from lookup_audit.schemas.names import (
@@ -23,8 +28,10 @@ from lookup_audit.schemas.names import (
     LevelMismatch,
     QualityBasis,
 )
+from lookup_audit.schemas.quality import DISTANCE_LOOKS_SQUARED, IMPOSSIBLE_DISTANCE
 from lookup_audit.schemas.records import LookupResult
 from lookup_audit.schemas.ruleset import Registry
+from lookup_audit.schemas.timeliness import is_storable_time
 
 
 class Verdict(BaseModel):
@@ -70,6 +77,7 @@ class AuditedLookup(msgspec.Struct, gc=False):
     quality_score: float | None
     quality_basis: QualityBasis | None
     ruleset_id: str | None
+    stated_ruleset_id: str | None
     failed_checks: list[CheckName]
     failures: list[str]
     unverifiable: list[str]
@@ -116,7 +124,7 @@ def audit(decoded: Decoded[LookupResult], registry: Registry) -> AuditedLookup:
             level_check = status
             mismatch = reason if status == "fail" else None
     level = recomputed_level(case)
-    best = case.best_quality()
+    best = case.best_quality
     quality, basis = best if isinstance(best, tuple) else (None, None)
     duplicates = _duplicates(record)
     return AuditedLookup(
@@ -128,6 +136,7 @@ def audit(decoded: Decoded[LookupResult], registry: Registry) -> AuditedLookup:
         quality_score=quality,
         quality_basis=basis,
         ruleset_id=case.ruleset.ruleset_id if case.ruleset is not None else None,
+        stated_ruleset_id=case.stated.ruleset_id if case.stated is not None else None,
         failed_checks=failed,
         failures=failures,
         unverifiable=unverifiable,
@@ -140,10 +149,12 @@ def audit(decoded: Decoded[LookupResult], registry: Registry) -> AuditedLookup:
 
 def _duplicates(record: LookupResult) -> list[bool]:
     """Per candidate, whether its chunk came before; those without an id are never merged."""
+    chunks = [candidate.chunk_id for candidate in record.candidates]
+    if len(set(chunks)) == len(chunks):
+        return [False] * len(chunks)
     seen: set[str] = set()
     duplicates = []
-    for candidate in record.candidates:
-        chunk = candidate.chunk_id
+    for chunk in chunks:
         duplicates.append(chunk is not None and chunk in seen)
         if chunk is not None:
             seen.add(chunk)
@@ -159,18 +170,20 @@ def _degradations(
     found: set[str] = set(notes)
     if True in duplicates:
         found.add(Degradation.DUPLICATE_CANDIDATE)
-    if "impossible_distance" in case.qualities:
-        found.add(Degradation.IMPOSSIBLE_DISTANCE)
-    if "distance_looks_squared" in case.qualities:
-        found.add(Degradation.DISTANCE_LOOKS_SQUARED)
+    for reason in case.qualities:
+        if reason in (IMPOSSIBLE_DISTANCE, DISTANCE_LOOKS_SQUARED):
+            found.add(str(reason))
     for candidate in case.record.candidates:
         if candidate.chunk_id is None:
             found.add(Degradation.UNIDENTIFIED_CANDIDATE)
         if candidate.original_rank is None:
             found.add(Degradation.MISSING_RANK)
+        updated = candidate.document_updated_at
+        if updated is not None and not is_storable_time(updated):
+            found.add(Degradation.DOCUMENT_TIME_OUT_OF_RANGE)
     if _rrf_above_maximum(case.record):
         found.add(Degradation.RRF_ABOVE_MAXIMUM)
-    if any(text.endswith("@rerank_trace.moves") for text in failures):
+    if any(text.startswith("order:") for text in failures) and has_rerank_mismatch(case):
         found.add(Degradation.RERANK_MISMATCH)
     return sorted(found)
 

@@ -1,0 +1,151 @@
+"""Messages in, one encoded batch out: decode, validate, audit, lay out in columns.
+
+Pure apart from the clock it is given. Each message ends as exactly one of: a row, or a dead letter
+with its reason. One bad message never touches its neighbours.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lookup_audit.processors import columns
+from lookup_audit.processors.batch import (
+    JUDGEMENT,
+    LOOKUP,
+    OUTCOME,
+    DeadLetter,
+    EncodedBatch,
+    Message,
+    storable_ms,
+)
+from lookup_audit.processors.columns import Row
+from lookup_audit.schemas.decode import CODECS, Decoded, guess_outcome_type
+from lookup_audit.schemas.errors import Rejected
+from lookup_audit.schemas.names import EventType, Header, Reason, Topic
+from lookup_audit.schemas.ruleset import Registry, stated_ruleset
+from lookup_audit.schemas.timeliness import is_late, untimely
+from lookup_audit.schemas.verdict import AuditedLookup, audit
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Encoder:
+    """Encodes batches of messages.
+
+    Args:
+        clock: Gives the time now.
+        retention: Older events are dead-lettered as ``expired``.
+        registry: The rulesets that should be in force; replace the attribute to refresh.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], datetime],
+        retention: timedelta,
+        registry: Registry | None = None,
+    ):
+        self._clock = clock
+        self._retention = retention
+        self.registry = registry or Registry()
+
+    def encode(self, messages: Sequence[Message]) -> EncodedBatch:
+        """Encode messages in the order given; never raises for any content."""
+        batch = EncodedBatch(messages=len(messages))
+        lookups: list[Row[AuditedLookup]] = []
+        others: dict[EventType, list[Row[Decoded[Any]]]] = {
+            EventType.OUTCOME: [],
+            EventType.JUDGEMENT: [],
+        }
+        now = self._clock()
+        for message in messages:
+            place = (message.topic, message.partition)
+            batch.first_offsets.setdefault(place, message.offset)
+            batch.next_offsets[place] = message.offset + 1
+            event_type = event_type_of(message)
+            received = received_at(message, now)
+            decoded = self._accept(message, event_type, received)
+            if isinstance(decoded, Rejected):
+                batch.dead_letters.append(DeadLetter(message, decoded, event_type))
+                continue
+            late = is_late(datetime.fromisoformat(decoded.record.occurred_at), now=received)
+            if event_type is EventType.LOOKUP:
+                lookups.append(Row(audit(decoded, self.registry), message, late))
+            else:
+                assert event_type is not None, "an accepted event has a type"
+                others[event_type].append(Row(decoded, message, late))
+        if lookups:
+            batch.rows[LOOKUP.name] = columns.lookup_batch(lookups)
+            batch.rulesets = _rulesets(lookups, self.registry)
+        if outcomes := others[EventType.OUTCOME]:
+            batch.rows[OUTCOME.name] = columns.record_batch(columns.OUTCOME_COLUMNS, outcomes)
+        if judgements := others[EventType.JUDGEMENT]:
+            batch.rows[JUDGEMENT.name] = columns.record_batch(columns.JUDGEMENT_COLUMNS, judgements)
+        return batch
+
+    def _accept(
+        self, message: Message, event_type: EventType | None, received: datetime
+    ) -> Decoded[Any] | Rejected:
+        if message.value is None:
+            return Rejected(Reason.TOMBSTONE, "", "the record has no value (a tombstone)")
+        if event_type is None:
+            return Rejected(
+                Reason.UNKNOWN_TYPE,
+                Header.TYPE,
+                f"the record's {Header.TYPE} is not one of topic {message.topic}",
+            )
+        decoded = CODECS[event_type].decode(message.value)
+        if isinstance(decoded, Rejected):
+            return decoded
+        record = decoded.record
+        return (
+            untimely(
+                datetime.fromisoformat(record.occurred_at),
+                now=received,
+                retention=self._retention,
+                event_id=getattr(record, CODECS[event_type].id_field),
+            )
+            or decoded
+        )
+
+
+def received_at(message: Message, now: datetime) -> datetime:
+    """When the message came in: its own timestamp, so that a replay judges time alike.
+
+    A timestamp ahead of our clock, or none, is not believed.
+    """
+    if message.timestamp_ms <= 0:
+        return now
+    return min(_EPOCH + timedelta(milliseconds=storable_ms(message.timestamp_ms)), now)
+
+
+def event_type_of(message: Message) -> EventType | None:
+    """The type by topic and header; a record without headers is told by its topic and shape."""
+    stated = next((value for name, value in message.headers if name == Header.TYPE), None)
+    if message.topic == Topic.RESULTS:
+        allowed = {EventType.LOOKUP}
+    else:
+        allowed = {EventType.OUTCOME, EventType.JUDGEMENT}
+    if stated is not None:
+        return next((t for t in allowed if t.value.encode() == stated), None)
+    if message.topic == Topic.RESULTS:
+        return EventType.LOOKUP
+    return guess_outcome_type(message.value or b"")
+
+
+def _rulesets(lookups: Sequence[Row[AuditedLookup]], registry: Registry) -> dict[str, str]:
+    """Content of every ruleset that a verdict of the batch names."""
+    known = {ruleset.ruleset_id: ruleset for ruleset in registry.rulesets}
+    for thresholds in {row.event.decoded.record.thresholds for row in lookups}:
+        stated = stated_ruleset(thresholds) if thresholds is not None else None
+        if stated is not None:
+            known[stated.ruleset_id] = stated
+    named = {row.event.ruleset_id for row in lookups} | {
+        row.event.stated_ruleset_id for row in lookups
+    }
+    return {
+        ruleset_id: json.dumps(ruleset.model_dump(), sort_keys=True)
+        for ruleset_id, ruleset in known.items()
+        if ruleset_id in named
+    }

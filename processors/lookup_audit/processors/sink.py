@@ -1,0 +1,273 @@
+"""One encoded batch into the store: each message exactly once, whatever happened before.
+
+The order makes a kill at any point harmless: dead letters, repeats and rulesets are keyed by where
+they came from, rows are checked against the store before they go in, and offsets are committed by
+the caller only when all of it is stored. Doing the same batch again changes nothing.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lookup_audit.processors import exceptions_table as exceptions
+from lookup_audit.processors.batch import KINDS, DeadLetter, EncodedBatch, Kind, Message
+from lookup_audit.processors.exceptions_table import Repeat
+from lookup_audit.processors.identity import (
+    Identity,
+    Origin,
+    Stored,
+    is_content,
+    same_content,
+    stored_raw,
+    stored_rows,
+    surplus_rows,
+)
+from lookup_audit.processors.kafka_source import DeadLetterPublisher
+from lookup_audit.processors.store import Store
+from lookup_audit.schemas.errors import Rejected, StoreRejectedError
+from lookup_audit.schemas.names import Reason
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Written:
+    """What became of one batch's messages."""
+
+    stored: dict[str, int] = field(default_factory=dict)
+    duplicates: int = 0
+    conflicts: int = 0
+    replays: int = 0
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+
+
+class Sink:
+    """Writes encoded batches.
+
+    Args:
+        store: Where rows go.
+        dead_letters: Where dead letters go besides the table.
+        cluster_id: The Kafka cluster the offsets belong to.
+        clock: Gives the time now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        dead_letters: DeadLetterPublisher,
+        *,
+        cluster_id: str,
+        clock: Callable[[], datetime],
+    ):
+        self._store = store
+        self._dead_letters = dead_letters
+        self._cluster = cluster_id
+        self._clock = clock
+        self._known_rulesets: set[str] = set()
+
+    def write(self, batch: EncodedBatch) -> Written:
+        """Store a batch; safe to repeat after any failure.
+
+        Raises:
+            UnavailableError: The store or the broker does not answer; repeat later.
+        """
+        written = Written()
+        excused = exceptions.settled_offsets(self._store, self._cluster, batch)
+        fresh: dict[Kind, pa.RecordBatch] = {}
+        repeats: list[Repeat] = []
+        for kind in KINDS:
+            if (rows := batch.rows.get(kind.name)) is not None:
+                fresh[kind] = self._new_rows(kind, rows, excused, repeats, written)
+        letters = [d for d in batch.dead_letters if _place(d.message) not in excused]
+        written.replays += len(batch.dead_letters) - len(letters)
+        self._write_dead_letters(letters, batch.token, written)
+        self._write_repeats(repeats, batch.token, written)
+        self._write_rulesets(batch)
+        for kind, rows in fresh.items():
+            if rows.num_rows:
+                rejected = self._insert(kind, rows, f"{kind.name};{batch.token}", written)
+                self._write_dead_letters(rejected, f"{kind.name};{batch.token}", written)
+                self._settle_races(kind, rows, written)
+        return written
+
+    def _new_rows(
+        self,
+        kind: Kind,
+        rows: pa.RecordBatch,
+        excused: set[tuple[str, int, int]],
+        repeats: list[Repeat],
+        written: Written,
+    ) -> pa.RecordBatch:
+        """The rows to store; fills in the repeats among the others."""
+        identities = _identities(kind, rows)
+        known = stored_rows(self._store, kind, list(dict.fromkeys(identities)))
+        places = _places(rows)
+        first_here: dict[Identity, int] = {}
+        keep = []
+        for index, identity in enumerate(identities):
+            origin = Origin(self._cluster, *places[index])
+            if places[index] in excused:
+                written.replays += 1
+            elif identity in known:
+                self._sort_out_known(kind, rows, index, origin, known[identity], repeats, written)
+            elif identity in first_here:
+                first = first_here[identity]
+                conflict = not same_content(_raw(rows, index), _raw(rows, first))
+                counted = Origin(self._cluster, *places[first])
+                repeats.append(_repeat(kind, rows, index, identity, conflict, counted))
+            else:
+                first_here[identity] = index
+                keep.append(index)
+        if len(keep) < rows.num_rows:
+            rows = rows.take(pa.array(keep, pa.int64()))
+        return self._stamped(rows)
+
+    def _sort_out_known(
+        self,
+        kind: Kind,
+        rows: pa.RecordBatch,
+        index: int,
+        origin: Origin,
+        stored: list[Stored],
+        repeats: list[Repeat],
+        written: Written,
+    ) -> None:
+        identity = _identities(kind, rows.slice(index, 1))[0]
+        raw = _raw(rows, index)
+        same = is_content(raw, stored[0], self._store, kind, identity)
+        if same and any(origin == row.origin for row in stored):
+            written.replays += 1
+            return
+        repeats.append(_repeat(kind, rows, index, identity, not same, stored[0].origin))
+
+    def _stamped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        count = rows.num_rows
+        now = pa.scalar(self._clock(), pa.timestamp("us", tz="UTC"))
+        # Tells two rows of one offset apart, should two processors ever store it at once.
+        insert_id = pa.scalar(secrets.randbits(63), pa.uint64())
+        return (
+            rows.append_column("kafka_cluster", pa.repeat(self._cluster, count))
+            .append_column("ingested_at", pa.repeat(now, count))
+            .append_column("insert_id", pa.repeat(insert_id, count))
+        )
+
+    def _insert(
+        self, kind: Kind, rows: pa.RecordBatch, token: str, written: Written
+    ) -> list[DeadLetter]:
+        """Insert rows; what the store refuses comes back alone, its neighbours are stored."""
+        try:
+            self._store.insert(kind.table, rows, token=token)
+        except StoreRejectedError as error:
+            if rows.num_rows == 1:
+                return [_refused_row(kind, rows, error)]
+            # A refusal that no row causes (a missing table) must not empty the topic into the
+            # dead letters: a row-free insert fails the same way.
+            self._store.insert(kind.table, rows.slice(0, 0), token=f"{token}/0")
+            half = rows.num_rows // 2
+            return [
+                *self._insert(kind, rows.slice(0, half), f"{token}/a", written),
+                *self._insert(kind, rows.slice(half), f"{token}/b", written),
+            ]
+        written.stored[kind.name] = written.stored.get(kind.name, 0) + rows.num_rows
+        return []
+
+    def _settle_races(self, kind: Kind, rows: pa.RecordBatch, written: Written) -> None:
+        """Move rows of ids that another processor stored in the same instant to the repeats."""
+        identities = _identities(kind, rows)
+        surplus = surplus_rows(stored_rows(self._store, kind, identities))
+        for identity, row, counted in surplus:
+            raw = stored_raw(self._store, kind, identity, row.insert_id) or b""
+            if row.origin != counted.origin:
+                repeat = Repeat(
+                    kind=kind.name,
+                    identity=identity,
+                    origin=row.origin,
+                    timestamp_ms=int(self._clock().timestamp() * 1000),
+                    conflict=row.sha256 != counted.sha256,
+                    first=counted.origin,
+                    raw=raw,
+                )
+                self._write_repeats([repeat], f"race;{row.insert_id};{identity}", written)
+            for table, column in ((kind.table, kind.id_column), ("audit_store.event_ids", "id")):
+                self._store.command(
+                    f"DELETE FROM {table} WHERE {column} = {{id:String}} "
+                    "AND tenant = {tenant:String} AND insert_id = {insert_id:UInt64}",
+                    {"id": identity[1], "tenant": identity[0], "insert_id": row.insert_id},
+                )
+
+    def _write_dead_letters(self, letters: list[DeadLetter], token: str, written: Written) -> None:
+        if letters:
+            self._dead_letters.publish(letters)
+            rows = exceptions.dead_letter_rows(letters, self._cluster, self._clock())
+            self._store.insert("audit_store.dead_letters", rows, token=f"dead;{token}")
+            written.dead_letters.extend(letters)
+
+    def _write_repeats(self, repeats: list[Repeat], token: str, written: Written) -> None:
+        if repeats:
+            rows = exceptions.repeat_rows(repeats, self._clock())
+            self._store.insert("audit_store.repeats", rows, token=f"repeat;{token}")
+            written.conflicts += sum(repeat.conflict for repeat in repeats)
+            written.duplicates += sum(not repeat.conflict for repeat in repeats)
+
+    def _write_rulesets(self, batch: EncodedBatch) -> None:
+        unknown = {i: c for i, c in batch.rulesets.items() if i not in self._known_rulesets}
+        if unknown:
+            rows = exceptions.ruleset_rows(unknown, self._clock())
+            self._store.insert("audit_store.rulesets", rows, token=f"rulesets;{batch.token}")
+            self._known_rulesets |= unknown.keys()
+
+
+def _identities(kind: Kind, rows: pa.RecordBatch) -> list[Identity]:
+    tenants, ids = rows.column("tenant").to_pylist(), rows.column(kind.id_column).to_pylist()
+    return list(zip(tenants, ids, strict=True))
+
+
+def _places(rows: pa.RecordBatch) -> list[tuple[str, int, int]]:
+    names = ("kafka_topic", "kafka_partition", "kafka_offset")
+    return list(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
+
+
+def _place(message: Message) -> tuple[str, int, int]:
+    return message.topic, message.partition, message.offset
+
+
+def _raw(rows: pa.RecordBatch, index: int) -> bytes:
+    raw: bytes = rows.column("raw")[index].as_py()
+    return raw
+
+
+def _timestamp_ms(rows: pa.RecordBatch, index: int) -> int:
+    milliseconds: int = pc.cast(rows.column("kafka_timestamp")[index], pa.int64()).as_py()
+    return milliseconds
+
+
+def _repeat(
+    kind: Kind,
+    rows: pa.RecordBatch,
+    index: int,
+    identity: Identity,
+    conflict: bool,
+    first: Origin,
+) -> Repeat:
+    topic, partition, offset = _places(rows.slice(index, 1))[0]
+    return Repeat(
+        kind=kind.name,
+        identity=identity,
+        origin=Origin(first.cluster, topic, partition, offset),
+        timestamp_ms=_timestamp_ms(rows, index),
+        conflict=conflict,
+        first=first,
+        raw=_raw(rows, index),
+    )
+
+
+def _refused_row(kind: Kind, rows: pa.RecordBatch, error: Exception) -> DeadLetter:
+    (topic, partition, offset), (_, event_id) = _places(rows)[0], _identities(kind, rows)[0]
+    message = Message(topic, partition, offset, _timestamp_ms(rows, 0), None, _raw(rows, 0))
+    text = f"the store refuses this event: {str(error)[:300]}"
+    return DeadLetter(message, Rejected(Reason.REJECTED_BY_STORE, "", text, event_id))
