@@ -168,6 +168,7 @@ class ProjectedEvidence(Struct):
 
     document_id: ChunkId | None = None
     source: str | None = None
+    source_url: str | None = None
     title: str | None = None
     breadcrumb: str | None = None
     excerpt: str | None = None
