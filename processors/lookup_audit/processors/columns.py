@@ -163,7 +163,7 @@ JUDGEMENT_COLUMNS: Mapping[str, Column] = {
 
 def lookup_batch(rows: Sequence[Row[AuditedLookup]]) -> pa.RecordBatch:
     """Columns of audited lookups, candidates as parallel arrays."""
-    views = []
+    views: list[tuple[Any, ...]] = []
     for audited, _, _ in rows:
         record = audited.decoded.record
         views.append(

@@ -15,7 +15,7 @@ from lookup_audit.processors.identity import Identity, Origin
 from lookup_audit.processors.store import Store
 
 _TIME, _MILLIS = pa.timestamp("us", tz="UTC"), pa.timestamp("ms", tz="UTC")
-_HEADERS = pa.map_(pa.string(), pa.string())
+_HEADERS = pa.map_(pa.string(), pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,7 @@ def dead_letter_rows(letters: Sequence[DeadLetter], cluster: str, now: datetime)
             "event_id": pa.array([_text(r.event_id) for r in rejected], pa.string()),
             "event_type": pa.array([t.value if t else "" for t in types], pa.string()),
             "key": pa.array([m.key for m in messages], pa.binary()),
-            "headers": pa.array(
-                [
-                    [(name, value.decode("utf-8", "replace")) for name, value in m.headers]
-                    for m in messages
-                ],
-                _HEADERS,
-            ),
+            "headers": pa.array([list(m.headers) for m in messages], _HEADERS),
             "value": pa.array([m.value or b"" for m in messages], pa.binary()),
         }
     )

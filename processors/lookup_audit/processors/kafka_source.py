@@ -230,6 +230,28 @@ def cluster_id(config: KafkaConfig) -> str:
         raise UnavailableError(f"Kafka does not answer: {error}") from error
 
 
+def end_offsets(config: KafkaConfig, topics: Sequence[str]) -> dict[Place, int]:
+    """Where each partition of some topics ends now; raises UnavailableError."""
+    try:
+        consumer = KafkaConsumer(
+            bootstrap_servers=config.bootstrap_servers.split(","),
+            request_timeout_ms=5_000,
+            **config.security,
+        )
+        try:
+            places = [
+                TopicPartition(topic, partition)
+                for topic in topics
+                for partition in consumer.partitions_for_topic(topic) or ()
+            ]
+            ends = consumer.end_offsets(places)
+            return {(tp.topic, tp.partition): end for tp, end in ends.items()}
+        finally:
+            consumer.close(autocommit=False)
+    except KafkaError as error:
+        raise UnavailableError(f"Kafka does not answer: {error}") from error
+
+
 class DeadLetterPublisher(Protocol):
     """Where dead letters go besides the table."""
 

@@ -9,7 +9,7 @@ dropped here and read again by their next owner.
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,6 +20,7 @@ from lookup_audit.processors.merge import merge
 from lookup_audit.processors.sink import Sink, Written
 from lookup_audit.processors.telemetry import ProcessorTelemetry
 from lookup_audit.schemas.errors import LookupAuditError, UnavailableError
+from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class ProcessorConfig(BaseModel):
     flush_bytes: int = Field(default=128 * 2**20, ge=1)
     poll_messages: int = Field(default=500, ge=1)
     retry_seconds: float = Field(default=10.0, gt=0)
-    retention_days: int = Field(default=730, ge=1)
+    retention_days: int = Field(default=DEFAULT_RETENTION_DAYS, ge=1)
 
 
 Encode = Callable[[Sequence[Message]], EncodedBatch]
@@ -56,6 +57,7 @@ class Processor:
         make_source: Makes the source; gets the callback for partitions that move away.
         encode: Turns messages into a batch; never raises for any content.
         make_sink: Makes the sink for a broker cluster's id.
+        prepare: Called before each poll; raises UnavailableError while nothing may be audited.
         config: When to store.
         telemetry: Counts what passes.
     """
@@ -65,12 +67,14 @@ class Processor:
         make_source: Callable[[Callable[[frozenset[Place]], None]], Source],
         encode: Encode,
         make_sink: Callable[[str], Sink],
+        prepare: Callable[[], None],
         config: ProcessorConfig,
         telemetry: ProcessorTelemetry,
     ):
         self._source = make_source(self._on_revoked)
         self._encode = encode
         self._make_sink = make_sink
+        self._prepare = prepare
         self._sink: Sink | None = None
         self._config = config
         self._telemetry = telemetry
@@ -82,6 +86,7 @@ class Processor:
         self._buffered_bytes = 0
         self._oldest = 0.0
         self._paused = False
+        self._settled: dict[Place, int] = {}
         self.last_poll = time.monotonic()
         self.problem: str | None = "starting"
 
@@ -106,6 +111,10 @@ class Processor:
         """Ask :meth:`run` to drain and return; safe from any thread or signal handler."""
         self._stopping.set()
 
+    def has_settled(self, ends: Mapping[Place, int]) -> bool:
+        """Whether everything before these offsets has been stored by this processor."""
+        return all(self._settled.get(place, 0) >= end for place, end in ends.items())
+
     def step(self, timeout_seconds: float) -> None:
         """One turn: read and encode what came, settle what was stored, store what is due.
 
@@ -113,6 +122,7 @@ class Processor:
             UnavailableError: The broker does not answer.
         """
         self._ready_sink()
+        self._prepare()
         messages = self._source.poll(timeout_seconds, self._config.poll_messages)
         self.last_poll = time.monotonic()
         if messages:
@@ -189,6 +199,7 @@ class Processor:
         self._writing = None
         if written is not None:
             self._source.commit(batch.next_offsets)
+            self._settled |= batch.next_offsets
         return True
 
     def _drain(self) -> None:

@@ -11,6 +11,8 @@ from lookup_audit.schemas.names import Reason
 
 MAX_AHEAD = timedelta(minutes=10)
 LATE_AFTER = timedelta(hours=24)
+# Two years: what most audits look back on.
+DEFAULT_RETENTION_DAYS = 730
 
 
 def untimely(

@@ -1,0 +1,84 @@
+"""Options that several verbs share, and how their answers are printed."""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lookup_audit.deploy.reader import DEFAULT_DATA_DIR, Reader, open_reader
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentParser:
+    """A verb's parser; its help ends with an example."""
+    return argparse.ArgumentParser(
+        prog=f"lookup-audit {verb}",
+        description=description,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """``--data-dir``: where an embedded stack keeps its data."""
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=Path(os.environ.get("LOOKUP_AUDIT_DATA_DIR", DEFAULT_DATA_DIR)),
+        metavar="DIR",
+        help="directory of the embedded stack (default: %(default)s)",
+    )
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """``--store`` and ``--data-dir``: what to read."""
+    parser.add_argument(
+        "--store",
+        default=os.environ.get("LOOKUP_AUDIT_STORE"),
+        metavar="URL",
+        help="ClickHouse server, http://user:password@host:8123 (default: the data directory)",
+    )
+    add_data_dir(parser)
+
+
+def reader_for(args: argparse.Namespace) -> Reader:
+    """What the parsed options say to read."""
+    return open_reader(args.store, args.data_dir, os.environ.get("LOOKUP_AUDIT_TOKEN"))
+
+
+def printable(text: str) -> str:
+    """Text without control characters: stored text must not steer the reader's terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, default=str)
+    print()
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A plain table on standard output; numbers to the right, no value as ``-``."""
+    cells = [["-" if value is None else printable(str(value)) for value in row] for row in rows]
+    numeric = [
+        all(isinstance(row[i], (int, float)) or row[i] is None for row in rows)
+        for i in range(len(columns))
+    ]
+    widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(columns)]
+
+    def line(values: Sequence[str]) -> str:
+        parts = (
+            value.rjust(width) if right else value.ljust(width)
+            for value, width, right in zip(values, widths, numeric, strict=True)
+        )
+        return "  ".join(parts).rstrip()
+
+    print(line(columns))
+    print("  ".join("-" * width for width in widths))
+    for row in cells:
+        print(line(row))

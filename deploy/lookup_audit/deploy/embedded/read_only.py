@@ -1,0 +1,155 @@
+"""The embedded engine for readers: a connection of its own that the engine keeps read-only.
+
+The engine's ``readonly`` setting refuses every change and every table function that reaches
+outside. It does not refuse the scalar function ``file``, ``INTO OUTFILE`` or a second statement,
+so each query is first parsed by the engine itself, without running it, and only its normal form
+is looked at and run.
+"""
+
+import contextlib
+import queue
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lookup_audit.schemas.errors import LookupAuditError
+
+_LITERALS = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|\"(?:[^\"\\]|\\.)*\"")
+_READS = re.compile(r"(?:SELECT|WITH|SHOW|EXISTS|EXPLAIN|DESCRIBE|\()", re.I)
+_OUTSIDE = re.compile(
+    r"\bINTO\s+OUTFILE\b|\b(?:file|hasColumnInTable|catboostEvaluate|ai[a-z]\w*)\s*\(", re.I
+)
+_FORMAT = re.compile(r"\s+FORMAT\s+(\w+)\s*$", re.I)
+_CODE = re.compile(r"Code: (\d+)")
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"})
+
+READONLY_CODE = 164
+_LIMITS = {
+    "max_execution_time": 60,
+    "max_result_bytes": 1 << 30,
+    "max_memory_usage": 4 << 30,
+}
+
+
+class QueryError(LookupAuditError):
+    """A query that the engine, or the read-only rule, refuses.
+
+    Args:
+        message: In ClickHouse's form, ``Code: N. DB::Exception: …``.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        found = _CODE.search(message)
+        self.code = int(found[1]) if found else 1002
+
+
+class ReadOnlyEngine:
+    """Runs readers' queries on read-only connections to the engine of this process.
+
+    Args:
+        path: The directory the process has open.
+        connections: Queries that may run at once.
+    """
+
+    def __init__(self, path: str, *, connections: int = 2):
+        self._path = path
+        self._idle: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for _ in range(connections):
+            self._idle.put(None)
+
+    def query(
+        self,
+        sql: str,
+        *,
+        default_format: str = "TabSeparated",
+        parameters: Mapping[str, str] | None = None,
+    ) -> tuple[bytes, str]:
+        """Run one query; returns the bytes and the format they are in.
+
+        Args:
+            sql: One reading statement; may end with ``FORMAT name``.
+            default_format: Where the statement names none.
+            parameters: Values of ``{name:Type}``, as ClickHouse's HTTP interface takes them.
+
+        Raises:
+            QueryError: The statement is not one reading statement, or the engine refuses it.
+        """
+        with self._connection() as connection:
+            normal = self._normal_form(connection, sql)
+            found = _FORMAT.search(normal)
+            output = found[1] if found else default_format
+            result = _run(
+                connection, _FORMAT.sub("", normal), output, dict(parameters) if parameters else {}
+            )
+            return result, output
+
+    def _normal_form(self, connection: Any, sql: str) -> str:
+        formatted = _run(
+            connection,
+            "SELECT formatQuerySingleLine({sql:String})",
+            "TSVRaw",
+            {"sql": escape(sql.strip().rstrip(";"))},
+        )
+        normal = formatted.decode().rstrip("\n")
+        bare = _LITERALS.sub("''", normal)
+        if not _READS.match(bare) or _OUTSIDE.search(bare):
+            raise QueryError(
+                f"Code: {READONLY_CODE}. DB::Exception: Cannot execute query in readonly mode: "
+                "only statements that read the database are taken here. (READONLY)"
+            )
+        return normal
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Any]:
+        connection = self._idle.get()
+        try:
+            if connection is None:
+                connection = self._connect()
+            yield connection
+        except BaseException:
+            # After a failed query the engine may prepend its rest to the next answer.
+            with contextlib.suppress(Exception):
+                if connection is not None:
+                    connection.close()
+            connection = None
+            raise
+        finally:
+            self._idle.put(connection)
+
+    def _connect(self) -> Any:
+        import chdb
+
+        connection = chdb.connect(self._path)
+        connection.query("USE audit")
+        for name, value in _LIMITS.items():
+            connection.query(f"SET {name} = {value}")
+        connection.query("SET readonly = 1")
+        return connection
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                connection = self._idle.get_nowait()
+                if connection is not None:
+                    connection.close()
+
+
+def escape(text: str) -> str:
+    """Text as the value of a ``{name:String}`` parameter, which ClickHouse reads as escaped.
+
+    >>> escape("a\\tb")
+    'a\\\\tb'
+    """
+    return text.translate(_ESCAPES)
+
+
+def _run(connection: Any, sql: str, output: str, parameters: dict[str, str]) -> bytes:
+    try:
+        result = connection.query(sql, output, params=parameters)
+    except Exception as error:
+        raise QueryError(str(error)) from error
+    data: bytes = result.bytes() or b""
+    return data

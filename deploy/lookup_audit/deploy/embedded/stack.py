@@ -1,0 +1,197 @@
+"""The embedded stack: broker as a child process, engine in this one, collector and processor.
+
+Start and stop are in an order that loses nothing: on the way down the collector stops taking
+events, the processor stores what the broker still holds, and only then the broker goes, whose
+memory is its only storage.
+"""
+
+import logging
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from starlette.routing import BaseRoute
+
+from lookup_audit.collector.app import make_app
+from lookup_audit.collector.config import CollectorConfig
+from lookup_audit.collector.publisher import KafkaPublisher
+from lookup_audit.collector.publishing import Health
+from lookup_audit.collector.server import CollectorServer
+from lookup_audit.collector.telemetry import make_telemetry
+from lookup_audit.deploy import wiring
+from lookup_audit.deploy.embedded.broker import EmbeddedBroker
+from lookup_audit.deploy.embedded.clickhouse_http import clickhouse_routes
+from lookup_audit.deploy.embedded.data_dir import DataDir, Running
+from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
+from lookup_audit.processors.kafka_source import KafkaConfig, end_offsets
+from lookup_audit.processors.migrate import migrate
+from lookup_audit.processors.processor import Processor, ProcessorConfig
+from lookup_audit.processors.store import ClickHouseStore, open_store
+from lookup_audit.schemas.errors import UnavailableError
+
+logger = logging.getLogger(__name__)
+
+_DRAIN_SECONDS = 20.0
+# The broker lets a first group member wait for half of it; see the broker's own limits.
+_SESSION_TIMEOUT_MS = 6_000
+# A kill loses what is read and not stored, so little is held, and not for long.
+_PROCESSOR = ProcessorConfig(flush_seconds=0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class StackConfig:
+    """What a user chooses.
+
+    Args:
+        data_dir: Where everything is kept.
+        host: Address of the HTTP port; loopback unless tokens are set.
+        port: HTTP port, 0 for a free one.
+        broker_port: Port of the embedded broker on loopback, ``None`` for a free one.
+        token_hashes: See the collector's config.
+    """
+
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 4318
+    broker_port: int | None = None
+    token_hashes: tuple[str, ...] = ()
+    processor: ProcessorConfig = field(default=_PROCESSOR)
+
+
+class Stack:
+    """The running whole; a context manager.
+
+    Raises:
+        ConfigError: On start, where the directory or a port is taken.
+        UnavailableError: On start, where the broker does not come up.
+    """
+
+    def __init__(self, config: StackConfig):
+        self._config = config
+        self._data_dir = DataDir(config.data_dir)
+        self._broker = EmbeddedBroker(config.data_dir / "broker", port=config.broker_port)
+        self._store: ClickHouseStore | None = None
+        self._reader: ReadOnlyEngine | None = None
+        self._server: CollectorServer | None = None
+        self._processor: Processor | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Base URL of the HTTP port."""
+        assert self._server is not None, "the stack is started"
+        return self._server.url
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address of the broker, for producers that speak Kafka."""
+        return self._broker.bootstrap
+
+    @property
+    def store(self) -> ClickHouseStore:
+        """The engine, for the process that holds it."""
+        assert self._store is not None, "the stack is started"
+        return self._store
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps events from being stored, or ``None``."""
+        if not self._broker.is_alive:
+            return "the embedded broker has died; restart the stack"
+        if self._thread is None or not self._thread.is_alive():
+            return "the processor has ended; its log tells why"
+        return self._processor.problem if self._processor else "starting"
+
+    def start(self) -> None:
+        """Bring everything up; returns when events are taken and stored."""
+        self._data_dir.acquire()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        engine = str(self._data_dir.engine)
+        self._store = open_store(f"embedded:{engine}")
+        migrate(self._store)
+        self._reader = ReadOnlyEngine(engine)
+        telemetry = make_telemetry("lookup-audit")
+        collector = CollectorConfig.load(
+            host=self._config.host,
+            port=self._config.port,
+            token_hashes=self._config.token_hashes,
+            retention_days=self._config.processor.retention_days,
+            bootstrap_servers=("127.0.0.1:1",),
+        )
+        self._broker.start()
+        wiring.make_topics(self._broker.bootstrap)
+        collector = collector.model_copy(update={"bootstrap_servers": (self._broker.bootstrap,)})
+        kafka = KafkaConfig(
+            bootstrap_servers=self._broker.bootstrap, session_timeout_ms=_SESSION_TIMEOUT_MS
+        )
+        self._processor = wiring.make_processor(
+            kafka, self._store, self._config.processor, telemetry.meter_provider
+        )
+        self._thread = threading.Thread(
+            target=self._processor.run, name="lookup-audit-processor", daemon=True
+        )
+        self._thread.start()
+        app = make_app(
+            collector,
+            KafkaPublisher(collector),
+            telemetry=telemetry,
+            checks={"processor": self._check_processor},
+            extra_routes=self._routes(self._reader),
+        )
+        self._server = CollectorServer(app, collector)
+        self._server.start()
+        self._data_dir.publish(Running(os.getpid(), self.url, self._broker.bootstrap))
+
+    def _routes(self, reader: ReadOnlyEngine) -> list[BaseRoute]:
+        return clickhouse_routes(reader)
+
+    async def _check_processor(self) -> Health:
+        problem = self.problem
+        return Health(problem is None, problem or "events are being stored")
+
+    def stop(self) -> None:
+        """Drain and close; safe to call twice and after a failed start."""
+        if self._server is not None:
+            self._server.stop()
+        if self._processor is not None and self._thread is not None and self._broker.is_alive:
+            self._wait_until_stored(self._processor)
+        if self._processor is not None:
+            self._processor.stop()
+        if self._thread is not None:
+            self._thread.join(_DRAIN_SECONDS)
+        self._broker.stop()
+        if self._reader is not None:
+            self._reader.close()
+        if self._store is not None:
+            self._store.close()
+        self._server = self._processor = self._thread = self._reader = self._store = None
+        self._data_dir.release()
+
+    def _wait_until_stored(self, processor: Processor) -> None:
+        """Let the processor store what the broker took, since the broker's memory goes with it."""
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        kafka = KafkaConfig(bootstrap_servers=self._broker.bootstrap)
+        try:
+            ends = end_offsets(kafka, wiring.PROCESSED_TOPICS)
+            while not processor.has_settled(ends):
+                if time.monotonic() > deadline:
+                    raise UnavailableError(processor.problem or "the processor is too slow")
+                time.sleep(0.05)
+        except UnavailableError as error:
+            logger.error("Stopped with events in the broker that were not stored: %s", error)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
