@@ -123,6 +123,7 @@ class KafkaSource:
                     enable_auto_commit=False,
                     # Never "latest": what was produced before the group existed counts too.
                     auto_offset_reset="earliest",
+                    allow_auto_create_topics=False,
                     session_timeout_ms=self._config.session_timeout_ms,
                     heartbeat_interval_ms=self._config.session_timeout_ms // 3,
                     max_poll_interval_ms=self._config.max_poll_interval_ms,
@@ -236,6 +237,7 @@ def end_offsets(config: KafkaConfig, topics: Sequence[str]) -> dict[Place, int]:
         consumer = KafkaConsumer(
             bootstrap_servers=config.bootstrap_servers.split(","),
             request_timeout_ms=5_000,
+            allow_auto_create_topics=False,
             **config.security,
         )
         try:
@@ -332,3 +334,16 @@ def dead_letter_headers(letter: DeadLetter) -> list[tuple[str, bytes]]:
     return kept + [
         (str(name), str(value).encode("utf-8", "surrogatepass")) for name, value in origin
     ]
+
+
+def missing_codecs() -> list[str]:
+    """Compressions that Kafka producers may use and this installation cannot read."""
+    from kafka import codec
+
+    present = {
+        "gzip": codec.has_gzip(),
+        "lz4": codec.has_lz4(),
+        "snappy": codec.has_snappy(),
+        "zstd": codec.has_zstd(),
+    }
+    return sorted(name for name, found in present.items() if not found)

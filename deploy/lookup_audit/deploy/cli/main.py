@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    logging.getLogger("kafka").setLevel(logging.ERROR)
+    for chatty in ("kafka", "bm25s"):
+        logging.getLogger(chatty).setLevel(logging.ERROR)
     try:
         module = importlib.import_module(f"lookup_audit.deploy.cli.{verb}")
         code: int = module.run(module.parser().parse_args(arguments[1:]))

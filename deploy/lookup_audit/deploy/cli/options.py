@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lookup_audit.deploy.reader import DEFAULT_DATA_DIR, Reader, open_reader
+from lookup_audit.schemas.errors import ConfigError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -82,3 +83,46 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     print("  ".join("-" * width for width in widths))
     for row in cells:
         print(line(row))
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """``--store``, required: the ClickHouse server a stage writes to."""
+    default = os.environ.get("LOOKUP_AUDIT_STORE")
+    parser.add_argument(
+        "--store",
+        default=default,
+        required=default is None,
+        metavar="URL",
+        help="http://user:password@host:8123 or embedded:DIR; also LOOKUP_AUDIT_STORE",
+    )
+
+
+def add_kafka(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """``--bootstrap``: the Kafka brokers."""
+    default = os.environ.get("LOOKUP_AUDIT_BOOTSTRAP")
+    parser.add_argument(
+        "--bootstrap",
+        default=default,
+        required=required and default is None,
+        metavar="HOST:PORT",
+        help="Kafka brokers, with commas between; also LOOKUP_AUDIT_BOOTSTRAP",
+    )
+
+
+def kafka_options() -> dict[str, str]:
+    """Further Kafka settings from ``LOOKUP_AUDIT_KAFKA_OPTIONS``, a JSON object.
+
+    Raises:
+        ConfigError: The variable holds something else.
+    """
+    text = os.environ.get("LOOKUP_AUDIT_KAFKA_OPTIONS", "{}")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigError(
+            "LOOKUP_AUDIT_KAFKA_OPTIONS must be a JSON object, such as "
+            '{"security_protocol": "SASL_SSL"}'
+        )
+    return found

@@ -121,7 +121,7 @@ class ReadOnlyEngine:
     def _connect(self) -> Any:
         import chdb
 
-        connection = chdb.connect(self._path)
+        connection: Any = chdb.connect(self._path)  # type: ignore[no-untyped-call]
         connection.query("USE audit")
         for name, value in _LIMITS.items():
             connection.query(f"SET {name} = {value}")
@@ -138,10 +138,10 @@ class ReadOnlyEngine:
 
 
 def escape(text: str) -> str:
-    """Text as the value of a ``{name:String}`` parameter, which ClickHouse reads as escaped.
+    r"""Text as the value of a ``{name:String}`` parameter, which ClickHouse reads as escaped.
 
-    >>> escape("a\\tb")
-    'a\\\\tb'
+    >>> escape("a\tb")
+    'a\\tb'
     """
     return text.translate(_ESCAPES)
 

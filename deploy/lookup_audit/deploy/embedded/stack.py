@@ -29,8 +29,10 @@ from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
 from lookup_audit.processors.kafka_source import KafkaConfig, end_offsets
 from lookup_audit.processors.migrate import migrate
 from lookup_audit.processors.processor import Processor, ProcessorConfig
+from lookup_audit.processors.registry import appoint
 from lookup_audit.processors.store import ClickHouseStore, open_store
 from lookup_audit.schemas.errors import UnavailableError
+from lookup_audit.schemas.ruleset import Appointment
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,8 @@ class StackConfig:
         port: HTTP port, 0 for a free one.
         broker_port: Port of the embedded broker on loopback, ``None`` for a free one.
         token_hashes: See the collector's config.
+        processor: When batches are stored.
+        appointments: Rulesets to put in force before the first event.
     """
 
     data_dir: Path
@@ -59,6 +63,7 @@ class StackConfig:
     broker_port: int | None = None
     token_hashes: tuple[str, ...] = ()
     processor: ProcessorConfig = field(default=_PROCESSOR)
+    appointments: tuple[Appointment, ...] = ()
 
 
 class Stack:
@@ -118,6 +123,9 @@ class Stack:
         engine = str(self._data_dir.engine)
         self._store = open_store(f"embedded:{engine}")
         migrate(self._store)
+        if self._config.appointments:
+            now = wiring.utc_now()
+            appoint(self._store, self._config.appointments, added_by="stack", now=now)
         self._reader = ReadOnlyEngine(engine)
         telemetry = make_telemetry("lookup-audit")
         collector = CollectorConfig.load(
@@ -163,7 +171,11 @@ class Stack:
         if self._server is not None:
             self._server.stop()
         if self._processor is not None and self._thread is not None and self._broker.is_alive:
-            self._wait_until_stored(self._processor)
+            # The broker's memory goes with it.
+            try:
+                self.wait_until_stored()
+            except UnavailableError as error:
+                logger.error("Stopped with events in the broker that were not stored: %s", error)
         if self._processor is not None:
             self._processor.stop()
         if self._thread is not None:
@@ -176,18 +188,21 @@ class Stack:
         self._server = self._processor = self._thread = self._reader = self._store = None
         self._data_dir.release()
 
-    def _wait_until_stored(self, processor: Processor) -> None:
-        """Let the processor store what the broker took, since the broker's memory goes with it."""
-        deadline = time.monotonic() + _DRAIN_SECONDS
+    def wait_until_stored(self, timeout_seconds: float = _DRAIN_SECONDS) -> None:
+        """Return when everything the broker holds now has been stored.
+
+        Raises:
+            UnavailableError: It takes longer than the time given.
+        """
+        processor = self._processor
+        assert processor is not None, "the stack is started"
+        deadline = time.monotonic() + timeout_seconds
         kafka = KafkaConfig(bootstrap_servers=self._broker.bootstrap)
-        try:
-            ends = end_offsets(kafka, wiring.PROCESSED_TOPICS)
-            while not processor.has_settled(ends):
-                if time.monotonic() > deadline:
-                    raise UnavailableError(processor.problem or "the processor is too slow")
-                time.sleep(0.05)
-        except UnavailableError as error:
-            logger.error("Stopped with events in the broker that were not stored: %s", error)
+        ends = end_offsets(kafka, wiring.PROCESSED_TOPICS)
+        while not processor.has_settled(ends):
+            if time.monotonic() > deadline:
+                raise UnavailableError(processor.problem or "the processor is too slow")
+            time.sleep(0.02)
 
     def __enter__(self) -> Self:
         self.start()

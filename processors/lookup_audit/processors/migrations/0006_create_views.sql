@@ -31,7 +31,7 @@ SELECT
     c.layer AS layer,
     c.kept AS kept,
     c.drop_reason AS drop_reason,
-    has(selected_chunk_ids, c.chunk_id) AS selected,
+    has(selected_chunk_ids, c.chunk_id)::Bool AS selected,
     c.source_url AS source_url,
     c.document_version AS document_version,
     c.document_updated_at AS document_updated_at,
@@ -100,7 +100,8 @@ SELECT
 FROM audit_store.lookups
 GROUP BY minute, tenant, service, mode, model_version, quality_basis;
 
--- One row a lookup with an outcome. An answer counts by its judgement, a refusal by itself.
+-- One row a lookup with an outcome. An answer counts by its judgement, a refusal by itself. An
+-- answer judged partly right is judged, and neither an error nor sound.
 CREATE OR REPLACE VIEW audit.cells AS
 WITH
     outcome AS (
@@ -144,17 +145,19 @@ SELECT
     j.judgement AS judgement,
     multiIf(
         d.action = 'refused', 'refused',
-        j.judgement IN ('incorrect', 'partly'), 'wrong',
+        j.judgement = 'incorrect', 'wrong',
         j.judgement = 'correct', 'right',
+        j.judgement = 'partly', 'partly',
         'unjudged'
     ) AS answer,
     multiIf(
         answer = 'unjudged', 'unjudged',
         level = 'PRECISE',
-            multiIf(answer = 'wrong', 'high_score_error', answer = 'right', 'sound', 'over_refusal'),
+            multiIf(answer = 'wrong', 'high_score_error', answer = 'right', 'sound',
+                    answer = 'partly', 'high_score_partly', 'over_refusal'),
         level = 'NONE',
             multiIf(answer = 'wrong', 'low_score_error', answer = 'right', 'lucky_answer',
-                    'low_score_refusal'),
+                    answer = 'partly', 'low_score_partly', 'low_score_refusal'),
         concat(lower(level), '_', answer)
     ) AS cell
 FROM decided AS d

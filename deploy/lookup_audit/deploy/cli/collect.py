@@ -1,0 +1,38 @@
+"""``lookup-audit collect``: the collector alone, against a real Kafka."""
+
+import argparse
+import logging
+import os
+
+from lookup_audit.collector.auth import load_token_hashes
+from lookup_audit.collector.config import CollectorConfig
+from lookup_audit.collector.server import serve
+from lookup_audit.deploy.cli.options import add_kafka, kafka_options, make_parser
+from lookup_audit.deploy.cli.up import add_http
+
+
+def parser() -> argparse.ArgumentParser:
+    """Options of the verb."""
+    made = make_parser(
+        "collect",
+        "Receive events over HTTP and publish them to Kafka, until SIGTERM.",
+        "lookup-audit collect --bootstrap kafka:9092 --host 0.0.0.0 --tokens /run/secrets/tokens",
+    )
+    add_kafka(made)
+    add_http(made)
+    return made
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until a signal."""
+    logging.getLogger("lookup_audit").setLevel(os.environ.get("LOOKUP_AUDIT_LOG_LEVEL", "INFO"))
+    serve(
+        CollectorConfig.load(
+            host=args.host,
+            port=args.port,
+            bootstrap_servers=args.bootstrap,
+            kafka_options=kafka_options(),
+            token_hashes=load_token_hashes(args.tokens, os.environ),
+        )
+    )
+    return 0

@@ -1,0 +1,81 @@
+"""``lookup-audit process``: one processor, against a real Kafka and ClickHouse."""
+
+import argparse
+import logging
+import os
+import signal
+import threading
+from types import FrameType
+
+from prometheus_client import start_http_server
+
+from lookup_audit.collector.telemetry import make_telemetry
+from lookup_audit.deploy import wiring
+from lookup_audit.deploy.cli.options import add_kafka, add_store, kafka_options, make_parser
+from lookup_audit.processors.kafka_source import KafkaConfig
+from lookup_audit.processors.migrate import pending
+from lookup_audit.processors.processor import ProcessorConfig
+from lookup_audit.processors.store import open_store
+from lookup_audit.schemas.errors import ConfigError, UnavailableError
+
+logger = logging.getLogger(__name__)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Options of the verb."""
+    made = make_parser(
+        "process",
+        "Audit events from Kafka and store them in ClickHouse, until SIGTERM.\n"
+        "Run as many as there are partitions; they share the work as one consumer group.",
+        "lookup-audit process --bootstrap kafka:9092 --store http://lookup_audit@clickhouse:8123",
+    )
+    add_kafka(made)
+    add_store(made)
+    made.add_argument(
+        "--group", default="lookup-audit", help="consumer group (default: %(default)s)"
+    )
+    made.add_argument("--metrics-port", type=int, metavar="PORT", help="serve /metrics on loopback")
+    return made
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work until a signal, then drain."""
+    logging.getLogger("lookup_audit").setLevel(os.environ.get("LOOKUP_AUDIT_LOG_LEVEL", "INFO"))
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        stopping.set()
+        if processor is not None:
+            processor.stop()
+
+    processor = None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    kafka = KafkaConfig(
+        bootstrap_servers=args.bootstrap, group_id=args.group, security=kafka_options()
+    )
+    telemetry = make_telemetry("lookup-audit-processor")
+    if args.metrics_port is not None:
+        start_http_server(args.metrics_port, addr="127.0.0.1", registry=telemetry.registry)
+    while not stopping.is_set():
+        try:
+            store = open_store(args.store)
+            behind = pending(store)
+            break
+        except UnavailableError as error:
+            logger.warning("Waiting: %s", error)
+            stopping.wait(2.0)
+    else:
+        return 0
+    if behind:
+        raise ConfigError(
+            f"the database lacks {len(behind)} migration(s); run: lookup-audit migrate --store URL"
+        )
+    processor = wiring.make_processor(
+        kafka, store, ProcessorConfig(flush_seconds=1.0), telemetry.meter_provider
+    )
+    wiring.tune_garbage_collection()
+    processor.run()
+    return 0
