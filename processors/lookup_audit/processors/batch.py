@@ -81,7 +81,7 @@ class EncodedBatch:
         messages: Messages this batch accounts for.
     """
 
-    rows: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    rows: dict[str, pa.Table] = field(default_factory=dict)
     dead_letters: list[DeadLetter] = field(default_factory=list)
     rulesets: Mapping[str, str] = field(default_factory=dict)
     next_offsets: dict[tuple[str, int], int] = field(default_factory=dict)

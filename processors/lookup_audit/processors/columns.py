@@ -4,8 +4,10 @@ Each column is named once, with its type and where its value comes from. Unknown
 ``""``, an unknown number stays null: a distance of 0 would be a perfect hit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import accumulate, chain
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -15,7 +17,6 @@ from lookup_audit.processors.batch import Message, storable_ms
 from lookup_audit.schemas import records
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.level import has_l0_hit, is_kept
-from lookup_audit.schemas.timeliness import is_storable_time
 from lookup_audit.schemas.verdict import AuditedLookup
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -41,186 +42,228 @@ class Row(NamedTuple, Generic[T]):
     late: bool
 
 
-Column = tuple[pa.DataType, Callable[[Any], Any]]
+class Column(NamedTuple):
+    """Where one column's values come from.
 
-_ABSENT_SERVICE = records.Service()
-_ABSENT_VERSIONS = records.Versions()
-_ABSENT_TRACE = records.RetrievalTrace()
-_ABSENT_BUDGET = records.ContextBudget()
-_ABSENT_QUERY = records.Query()
+    Args:
+        kind: Arrow type.
+        part: Which part of the event holds the value.
+        attribute: Its name there.
+        nullable: Unknown stays null; else it becomes ``""`` or an empty list.
+    """
 
-# A getter sees (audited, record, service, versions, trace, budget, query) of one lookup.
-_AUDIT, _RECORD, _SERVICE, _VERSIONS, _TRACE, _BUDGET, _QUERY = range(7)
+    kind: pa.DataType
+    part: str
+    attribute: str
+    nullable: bool = False
+
+
+def _text(part: str, attribute: str) -> Column:
+    return Column(TEXT, part, attribute)
+
+
+def _number(part: str, attribute: str, kind: pa.DataType = FLOAT) -> Column:
+    return Column(kind, part, attribute, nullable=True)
+
 
 LOOKUP_COLUMNS: Mapping[str, Column] = {
-    "event_id": (TEXT, lambda v: v[_RECORD].event_id),
-    "occurred_at": (TIME, lambda v: v[_RECORD].occurred_at),
-    "tenant": (TEXT, lambda v: v[_RECORD].tenant or ""),
-    "service": (TEXT, lambda v: v[_SERVICE].name or ""),
-    "service_version": (TEXT, lambda v: v[_SERVICE].version or ""),
-    "service_instance": (TEXT, lambda v: v[_SERVICE].instance_id or ""),
-    "service_sequence": (COUNT, lambda v: v[_SERVICE].sequence),
-    "run_id": (TEXT, lambda v: v[_RECORD].run_id or ""),
-    "tool_call_id": (TEXT, lambda v: v[_RECORD].tool_call_id or ""),
-    "trace_id": (TEXT, lambda v: v[_RECORD].trace_id or ""),
-    "span_id": (TEXT, lambda v: v[_RECORD].span_id or ""),
-    "mode": (TEXT, lambda v: v[_RECORD].mode),
-    "model_version": (TEXT, lambda v: v[_RECORD].model_version),
-    "reranker_version": (TEXT, lambda v: v[_VERSIONS].reranker or ""),
-    "index_version": (TEXT, lambda v: v[_VERSIONS].index or ""),
-    "chunker_version": (TEXT, lambda v: v[_VERSIONS].chunker or ""),
-    "answer_model": (TEXT, lambda v: v[_VERSIONS].answer_model or ""),
-    "top_k": (COUNT, lambda v: v[_RECORD].top_k),
-    "query_text": (TEXT, lambda v: v[_QUERY].text or ""),
-    "query_language": (TEXT, lambda v: v[_QUERY].language or ""),
-    "category_filter": (TEXT, lambda v: v[_TRACE].category_filter or ""),
-    "unfiltered_retry": (BOOL, lambda v: v[_TRACE].unfiltered_retry),
-    "reported_level": (TEXT, lambda v: v[_AUDIT].reported_level),
-    "recomputed_level": (TEXT, lambda v: v[_AUDIT].recomputed_level),
-    "reported_quality": (FLOAT, lambda v: v[_RECORD].quality_score),
-    "quality_score": (FLOAT, lambda v: v[_AUDIT].quality_score),
-    "quality_basis": (TEXT, lambda v: v[_AUDIT].quality_basis or ""),
-    "ruleset_id": (TEXT, lambda v: v[_AUDIT].ruleset_id or ""),
-    "stated_ruleset_id": (TEXT, lambda v: v[_AUDIT].stated_ruleset_id or ""),
-    "level_check": (TEXT, lambda v: v[_AUDIT].level_check),
-    "level_mismatch": (TEXT, lambda v: v[_AUDIT].level_mismatch or ""),
-    "failed_checks": (TEXTS, lambda v: v[_AUDIT].failed_checks),
-    "failures": (TEXTS, lambda v: v[_AUDIT].failures),
-    "unverifiable": (TEXTS, lambda v: v[_AUDIT].unverifiable),
-    "degradations": (TEXTS, lambda v: v[_AUDIT].degradations),
-    "unknown_fields": (TEXTS, lambda v: v[_AUDIT].decoded.unknown_fields),
-    "evidence_status": (TEXT, lambda v: v[_RECORD].evidence_status or ""),
-    "returned_count": (COUNT, lambda v: v[_RECORD].returned_count),
-    "truncated": (BOOL, lambda v: v[_RECORD].truncated),
-    "selected_chunk_ids": (TEXTS, lambda v: v[_RECORD].selected_chunk_ids or ()),
-    "context_limit_tokens": (COUNT, lambda v: v[_BUDGET].limit_tokens),
-    "context_used_tokens": (COUNT, lambda v: v[_BUDGET].used_tokens),
-    "top_similarity": (FLOAT, lambda v: v[_RECORD].top_similarity),
-    "latency_ms": (FLOAT, lambda v: v[_RECORD].latency_ms),
-    "source_format": (TEXT, lambda v: "native"),
+    "event_id": _text("record", "event_id"),
+    "occurred_at": Column(TIME, "record", "occurred_at"),
+    "tenant": _text("record", "tenant"),
+    "service": _text("service", "name"),
+    "service_version": _text("service", "version"),
+    "service_instance": _text("service", "instance_id"),
+    "service_sequence": _number("service", "sequence", COUNT),
+    "run_id": _text("record", "run_id"),
+    "tool_call_id": _text("record", "tool_call_id"),
+    "trace_id": _text("record", "trace_id"),
+    "span_id": _text("record", "span_id"),
+    "mode": _text("record", "mode"),
+    "model_version": _text("record", "model_version"),
+    "reranker_version": _text("versions", "reranker"),
+    "index_version": _text("versions", "index"),
+    "chunker_version": _text("versions", "chunker"),
+    "answer_model": _text("versions", "answer_model"),
+    "top_k": _number("record", "top_k", COUNT),
+    "query_text": _text("query", "text"),
+    "query_language": _text("query", "language"),
+    "category_filter": _text("trace", "category_filter"),
+    "unfiltered_retry": _number("trace", "unfiltered_retry", BOOL),
+    "reported_level": _text("audit", "reported_level"),
+    "recomputed_level": Column(TEXT, "audit", "recomputed_level", nullable=True),
+    "reported_quality": _number("record", "quality_score"),
+    "quality_score": _number("audit", "quality_score"),
+    "quality_basis": _text("audit", "quality_basis"),
+    "ruleset_id": _text("audit", "ruleset_id"),
+    "stated_ruleset_id": _text("audit", "stated_ruleset_id"),
+    "level_check": _text("audit", "level_check"),
+    "level_mismatch": _text("audit", "level_mismatch"),
+    "failed_checks": Column(TEXTS, "audit", "failed_checks"),
+    "failures": Column(TEXTS, "audit", "failures"),
+    "unverifiable": Column(TEXTS, "audit", "unverifiable"),
+    "degradations": Column(TEXTS, "audit", "degradations"),
+    "unknown_fields": Column(TEXTS, "decoded", "unknown_fields"),
+    "evidence_status": _text("record", "evidence_status"),
+    "returned_count": _number("record", "returned_count", COUNT),
+    "truncated": _number("record", "truncated", BOOL),
+    "selected_chunk_ids": Column(TEXTS, "record", "selected_chunk_ids"),
+    "context_limit_tokens": _number("budget", "limit_tokens", COUNT),
+    "context_used_tokens": _number("budget", "used_tokens", COUNT),
+    "top_similarity": _number("record", "top_similarity"),
+    "latency_ms": _number("record", "latency_ms"),
 }
 
-# A getter sees one candidate.
 CANDIDATE_COLUMNS: Mapping[str, Column] = {
-    "chunk_id": (TEXT, lambda c: c.chunk_id or ""),
-    "document_id": (TEXT, lambda c: c.document_id or ""),
-    "document_version": (TEXT, lambda c: c.document_version or ""),
-    "document_updated_at": (
-        TIME,
-        lambda c: c.document_updated_at if is_storable_time(c.document_updated_at) else None,
-    ),
-    "source_url": (TEXT, lambda c: c.source_url or ""),
-    "original_rank": (SMALL, lambda c: c.original_rank),
-    "dense_distance": (FLOAT, lambda c: c.dense_distance),
-    "rrf_score": (FLOAT, lambda c: c.rrf_score),
-    "rerank_score": (FLOAT, lambda c: c.rerank_score),
-    "similarity_score": (FLOAT, lambda c: c.similarity_score),
-    "reported_quality": (FLOAT, lambda c: c.quality_score),
-    "l0_hit": (BOOL, has_l0_hit),
-    "tokens": (COUNT, lambda c: c.tokens),
-    "reported_layer": (TEXT, lambda c: c.layer or ""),
-    "kept": (BOOL, is_kept),
-    "drop_reason": (TEXT, lambda c: c.drop_reason or ""),
+    "chunk_id": _text("candidate", "chunk_id"),
+    "document_id": _text("candidate", "document_id"),
+    "document_version": _text("candidate", "document_version"),
+    "document_updated_at": Column(TIME, "candidate", "document_updated_at", nullable=True),
+    "source_url": _text("candidate", "source_url"),
+    "original_rank": _number("candidate", "original_rank", SMALL),
+    "dense_distance": _number("candidate", "dense_distance"),
+    "rrf_score": _number("candidate", "rrf_score"),
+    "rerank_score": _number("candidate", "rerank_score"),
+    "similarity_score": _number("candidate", "similarity_score"),
+    "reported_quality": _number("candidate", "quality_score"),
+    "tokens": _number("candidate", "tokens", COUNT),
+    "reported_layer": _text("candidate", "layer"),
+    "drop_reason": _text("candidate", "drop_reason"),
 }
 
-# A getter sees one outcome or judgement record.
 OUTCOME_COLUMNS: Mapping[str, Column] = {
-    "outcome_id": (TEXT, lambda o: o.outcome_id),
-    "occurred_at": (TIME, lambda o: o.occurred_at),
-    "tenant": (TEXT, lambda o: o.tenant or ""),
-    "run_id": (TEXT, lambda o: o.run_id or ""),
-    "trace_id": (TEXT, lambda o: o.trace_id or ""),
-    "lookup_event_ids": (TEXTS, lambda o: o.lookup_event_ids),
-    "action": (TEXT, lambda o: o.action),
-    "stance": (TEXT, lambda o: o.stance or ""),
-    "refusal_reason": (TEXT, lambda o: (o.refusal.reason if o.refusal else None) or ""),
-    "refusal_text": (TEXT, lambda o: (o.refusal.text if o.refusal else None) or ""),
-    "answer_model": (TEXT, lambda o: o.answer_model or ""),
-    "claims.claim_id": (TEXTS, lambda o: [c.claim_id or "" for c in o.claims or ()]),
-    "claims.text": (TEXTS, lambda o: [c.text or "" for c in o.claims or ()]),
-    "claims.cited_chunk_ids": (
-        pa.list_(TEXTS),
-        lambda o: [c.cited_chunk_ids or () for c in o.claims or ()],
-    ),
-    "claims.cited_source_urls": (
-        pa.list_(TEXTS),
-        lambda o: [c.cited_source_urls or () for c in o.claims or ()],
-    ),
+    "outcome_id": _text("record", "outcome_id"),
+    "occurred_at": Column(TIME, "record", "occurred_at"),
+    "tenant": _text("record", "tenant"),
+    "run_id": _text("record", "run_id"),
+    "trace_id": _text("record", "trace_id"),
+    "lookup_event_ids": Column(TEXTS, "record", "lookup_event_ids"),
+    "action": _text("record", "action"),
+    "stance": _text("record", "stance"),
+    "refusal_reason": _text("refusal", "reason"),
+    "refusal_text": _text("refusal", "text"),
+    "answer_model": _text("record", "answer_model"),
+    "unknown_fields": Column(TEXTS, "decoded", "unknown_fields"),
+}
+
+CLAIM_COLUMNS: Mapping[str, Column] = {
+    "claim_id": _text("claim", "claim_id"),
+    "text": _text("claim", "text"),
+    "cited_chunk_ids": Column(TEXTS, "claim", "cited_chunk_ids"),
+    "cited_source_urls": Column(TEXTS, "claim", "cited_source_urls"),
 }
 
 JUDGEMENT_COLUMNS: Mapping[str, Column] = {
-    "judgement_id": (TEXT, lambda j: j.judgement_id),
-    "occurred_at": (TIME, lambda j: j.occurred_at),
-    "tenant": (TEXT, lambda j: j.tenant or ""),
-    "outcome_id": (TEXT, lambda j: j.outcome_id),
-    "verdict": (TEXT, lambda j: j.verdict),
-    "source": (TEXT, lambda j: j.source),
-    "judge_id": (TEXT, lambda j: (j.judge.id if j.judge else None) or ""),
-    "judge_version": (TEXT, lambda j: (j.judge.version if j.judge else None) or ""),
-    "comment": (TEXT, lambda j: j.comment or ""),
+    "judgement_id": _text("record", "judgement_id"),
+    "occurred_at": Column(TIME, "record", "occurred_at"),
+    "tenant": _text("record", "tenant"),
+    "outcome_id": _text("record", "outcome_id"),
+    "verdict": _text("record", "verdict"),
+    "source": _text("record", "source"),
+    "judge_id": _text("judge", "id"),
+    "judge_version": _text("judge", "version"),
+    "comment": _text("record", "comment"),
+    "unknown_fields": Column(TEXTS, "decoded", "unknown_fields"),
 }
 
+_SERVICE, _VERSIONS, _QUERY = records.Service(), records.Versions(), records.Query()
+_TRACE, _BUDGET = records.RetrievalTrace(), records.ContextBudget()
+_REFUSAL, _JUDGE = records.Refusal(), records.Judge()
 
-def lookup_batch(rows: Sequence[Row[AuditedLookup]]) -> pa.RecordBatch:
+
+def lookup_table(rows: Sequence[Row[AuditedLookup]]) -> pa.Table:
     """Columns of audited lookups, candidates as parallel arrays."""
-    views: list[tuple[Any, ...]] = []
-    for audited, _, _ in rows:
-        record = audited.decoded.record
-        views.append(
-            (
-                audited,
-                record,
-                record.service or _ABSENT_SERVICE,
-                record.versions or _ABSENT_VERSIONS,
-                record.retrieval_trace or _ABSENT_TRACE,
-                record.context_budget or _ABSENT_BUDGET,
-                record.query or _ABSENT_QUERY,
-            )
-        )
-    columns = _columns(LOOKUP_COLUMNS, views)
-    candidates = [c for view in views for c in view[_RECORD].candidates]
-    offsets = _offsets([len(view[_RECORD].candidates) for view in views])
-    parts = _columns(CANDIDATE_COLUMNS, candidates)
     audits = [row.event for row in rows]
-    parts["quality_score"] = pa.array(chain.from_iterable(a.qualities for a in audits), FLOAT)
-    parts["layer"] = pa.array((la or "" for a in audits for la in a.layers), TEXT)
-    parts["duplicate"] = pa.array(chain.from_iterable(a.duplicates for a in audits), BOOL)
+    decoded = [audited.decoded for audited in audits]
+    lookups = [one.record for one in decoded]
+    columns = _columns(
+        LOOKUP_COLUMNS,
+        {
+            "audit": audits,
+            "decoded": decoded,
+            "record": lookups,
+            "service": [r.service or _SERVICE for r in lookups],
+            "versions": [r.versions or _VERSIONS for r in lookups],
+            "trace": [r.retrieval_trace or _TRACE for r in lookups],
+            "budget": [r.context_budget or _BUDGET for r in lookups],
+            "query": [r.query or _QUERY for r in lookups],
+        },
+    )
+    columns["source_format"] = pa.repeat("native", len(rows))
+    candidates = [c for r in lookups for c in r.candidates]
+    parts = _columns(CANDIDATE_COLUMNS, {"candidate": candidates})
+    parts["l0_hit"] = pa.array(map(has_l0_hit, candidates), BOOL)
+    parts["kept"] = pa.array(map(is_kept, candidates), BOOL)
+    for name, kind in (("quality_score", FLOAT), ("layer", TEXT), ("duplicate", BOOL)):
+        computed = map(attrgetter(_PER_CANDIDATE[name]), audits)
+        parts[name] = pa.array(chain.from_iterable(computed), kind)
+    parts["layer"] = pc.fill_null(parts["layer"], "")
+    offsets = _offsets(len(r.candidates) for r in lookups)
     for name, values in parts.items():
         columns[f"candidates.{name}"] = pa.ListArray.from_arrays(offsets, values)
-    return _with_origin(columns, rows, [a.decoded.raw for a in audits])
+    return _with_origin(columns, rows, [one.raw for one in decoded])
 
 
-def record_batch(
-    columns: Mapping[str, Column], rows: Sequence[Row[Decoded[Any]]]
-) -> pa.RecordBatch:
-    """Columns of outcomes or judgements."""
-    arrays = _columns(columns, [row.event.record for row in rows])
-    arrays["unknown_fields"] = pa.array([row.event.unknown_fields for row in rows], TEXTS)
-    return _with_origin(arrays, rows, [row.event.raw for row in rows])
+_PER_CANDIDATE = {"quality_score": "qualities", "layer": "layers", "duplicate": "duplicates"}
 
 
-def _columns(columns: Mapping[str, Column], views: Sequence[Any]) -> dict[str, Any]:
-    return {name: _array(list(map(get, views)), kind) for name, (kind, get) in columns.items()}
+def outcome_table(rows: Sequence[Row[Decoded[records.AnswerOutcome]]]) -> pa.Table:
+    """Columns of outcomes, claims as parallel arrays."""
+    decoded = [row.event for row in rows]
+    outcomes = [one.record for one in decoded]
+    refusals = [o.refusal or _REFUSAL for o in outcomes]
+    columns = _columns(
+        OUTCOME_COLUMNS, {"decoded": decoded, "record": outcomes, "refusal": refusals}
+    )
+    claims = [claim for o in outcomes for claim in o.claims or ()]
+    offsets = _offsets(len(o.claims or ()) for o in outcomes)
+    for name, values in _columns(CLAIM_COLUMNS, {"claim": claims}).items():
+        columns[f"claims.{name}"] = pa.ListArray.from_arrays(offsets, values)
+    return _with_origin(columns, rows, [one.raw for one in decoded])
 
 
-def _array(values: list[Any], kind: pa.DataType) -> Any:
-    if kind == TIME:
-        # Times travel as RFC 3339 text; Arrow reads them a column at a time.
-        return pc.cast(pa.array(values, TEXT), TIME)
-    return pa.array(values, kind)
+def judgement_table(rows: Sequence[Row[Decoded[records.Judgement]]]) -> pa.Table:
+    """Columns of judgements."""
+    decoded = [row.event for row in rows]
+    judgements = [one.record for one in decoded]
+    judges = [j.judge or _JUDGE for j in judgements]
+    columns = _columns(
+        JUDGEMENT_COLUMNS, {"decoded": decoded, "record": judgements, "judge": judges}
+    )
+    return _with_origin(columns, rows, [one.raw for one in decoded])
 
 
-def _offsets(lengths: Sequence[int]) -> Any:
-    offsets, total = [0], 0
-    for length in lengths:
-        total += length
-        offsets.append(total)
-    return pa.array(offsets, pa.int32())
+def _columns(columns: Mapping[str, Column], parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    return {
+        name: _array(list(map(attrgetter(column.attribute), parts[column.part])), column)
+        for name, column in columns.items()
+    }
 
 
-def _with_origin(
-    columns: dict[str, Any], rows: Sequence[Row[Any]], raw: list[bytes]
-) -> pa.RecordBatch:
+def _array(values: list[Any], column: Column) -> Any:
+    if column.kind is TIME:
+        return _times(values)
+    if column.kind is TEXTS:
+        return pa.array([value or () for value in values], TEXTS)
+    array = pa.array(values, column.kind)
+    return array if column.nullable else pc.fill_null(array, "")
+
+
+def _times(texts: list[str | None]) -> Any:
+    """RFC 3339 texts as times, read a column at a time; what the store cannot hold is null."""
+    times = pc.cast(pa.array(texts, TEXT), TIME)
+    storable = pc.and_(pc.greater_equal(times, _EARLIEST), pc.less(times, _LATEST))
+    return pc.if_else(storable, times, pa.scalar(None, TIME))
+
+
+_EARLIEST = pa.scalar(datetime(1900, 1, 1, tzinfo=UTC), TIME)
+_LATEST = pa.scalar(datetime(2299, 1, 1, tzinfo=UTC), TIME)
+
+
+def _offsets(lengths: Iterable[int]) -> Any:
+    return pa.array(chain((0,), accumulate(lengths)), pa.int32())
+
+
+def _with_origin(columns: dict[str, Any], rows: Sequence[Row[Any]], raw: list[bytes]) -> pa.Table:
     """Add what every stored event carries: where it came from and its bytes."""
     messages = [row.message for row in rows]
     columns["late"] = pa.array([row.late for row in rows], BOOL)
@@ -229,4 +272,4 @@ def _with_origin(
     columns["kafka_offset"] = pa.array([m.offset for m in messages], COUNT)
     columns["kafka_timestamp"] = pa.array([storable_ms(m.timestamp_ms) for m in messages], MILLIS)
     columns["raw"] = pa.array(raw, BYTES)
-    return pa.RecordBatch.from_pydict(columns)
+    return pa.table(columns)

@@ -76,12 +76,12 @@ class Encoder:
                 assert event_type is not None, "an accepted event has a type"
                 others[event_type].append(Row(decoded, message, late))
         if lookups:
-            batch.rows[LOOKUP.name] = columns.lookup_batch(lookups)
+            batch.rows[LOOKUP.name] = columns.lookup_table(lookups)
             batch.rulesets = _rulesets(lookups, self.registry)
         if outcomes := others[EventType.OUTCOME]:
-            batch.rows[OUTCOME.name] = columns.record_batch(columns.OUTCOME_COLUMNS, outcomes)
+            batch.rows[OUTCOME.name] = columns.outcome_table(outcomes)
         if judgements := others[EventType.JUDGEMENT]:
-            batch.rows[JUDGEMENT.name] = columns.record_batch(columns.JUDGEMENT_COLUMNS, judgements)
+            batch.rows[JUDGEMENT.name] = columns.judgement_table(judgements)
         return batch
 
     def _accept(

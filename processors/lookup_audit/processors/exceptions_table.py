@@ -60,12 +60,12 @@ def settled_offsets(store: Store, cluster: str, batch: EncodedBatch) -> set[tupl
     return settled
 
 
-def dead_letter_rows(letters: Sequence[DeadLetter], cluster: str, now: datetime) -> pa.RecordBatch:
+def dead_letter_rows(letters: Sequence[DeadLetter], cluster: str, now: datetime) -> pa.Table:
     """Columns of ``audit_store.dead_letters``."""
     messages = [letter.message for letter in letters]
     rejected = [letter.rejected for letter in letters]
     types = [letter.event_type for letter in letters]
-    return pa.RecordBatch.from_pydict(
+    return pa.table(
         {
             "kafka_cluster": pa.array([cluster] * len(letters), pa.string()),
             "kafka_topic": pa.array([m.topic for m in messages], pa.string()),
@@ -89,10 +89,10 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def repeat_rows(repeats: Sequence[Repeat], now: datetime) -> pa.RecordBatch:
+def repeat_rows(repeats: Sequence[Repeat], now: datetime) -> pa.Table:
     """Columns of ``audit_store.repeats``; the bytes are kept where they differ."""
     origins, firsts = [r.origin for r in repeats], [r.first for r in repeats]
-    return pa.RecordBatch.from_pydict(
+    return pa.table(
         {
             "kafka_cluster": pa.array([o.cluster for o in origins], pa.string()),
             "kafka_topic": pa.array([o.topic for o in origins], pa.string()),
@@ -112,11 +112,11 @@ def repeat_rows(repeats: Sequence[Repeat], now: datetime) -> pa.RecordBatch:
     )
 
 
-def ruleset_rows(rulesets: Mapping[str, str], now: datetime) -> pa.RecordBatch:
+def ruleset_rows(rulesets: Mapping[str, str], now: datetime) -> pa.Table:
     """Columns of ``audit_store.rulesets`` for rulesets that verdicts name."""
     count = len(rulesets)
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return pa.RecordBatch.from_pydict(
+    return pa.table(
         {
             "ruleset_id": pa.array(list(rulesets), pa.string()),
             "content": pa.array(list(rulesets.values()), pa.string()),

@@ -26,6 +26,5 @@ def merge(parts: Sequence[EncodedBatch]) -> EncodedBatch:
     for kind in KINDS:
         rows = [part.rows[kind.name] for part in parts if kind.name in part.rows]
         if rows:
-            table = pa.Table.from_batches(rows).combine_chunks()
-            merged.rows[kind.name] = table.to_batches(max_chunksize=table.num_rows)[0]
+            merged.rows[kind.name] = pa.concat_tables(rows)
     return merged

@@ -30,7 +30,7 @@ def appoint(
     """
     count = len(appointments)
     contents = [json.dumps(a.ruleset.model_dump(), sort_keys=True) for a in appointments]
-    rows = pa.RecordBatch.from_pydict(
+    rows = pa.table(
         {
             "ruleset_id": pa.array([a.ruleset.ruleset_id for a in appointments], pa.string()),
             "content": pa.array(contents, pa.string()),

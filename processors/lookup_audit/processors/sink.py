@@ -78,7 +78,7 @@ class Sink:
         """
         written = Written()
         excused = exceptions.settled_offsets(self._store, self._cluster, batch)
-        fresh: dict[Kind, pa.RecordBatch] = {}
+        fresh: dict[Kind, pa.Table] = {}
         repeats: list[Repeat] = []
         for kind in KINDS:
             if (rows := batch.rows.get(kind.name)) is not None:
@@ -98,11 +98,11 @@ class Sink:
     def _new_rows(
         self,
         kind: Kind,
-        rows: pa.RecordBatch,
+        rows: pa.Table,
         excused: set[tuple[str, int, int]],
         repeats: list[Repeat],
         written: Written,
-    ) -> pa.RecordBatch:
+    ) -> pa.Table:
         """The rows to store; fills in the repeats among the others."""
         identities = _identities(kind, rows)
         known = stored_rows(self._store, kind, list(dict.fromkeys(identities)))
@@ -130,7 +130,7 @@ class Sink:
     def _sort_out_known(
         self,
         kind: Kind,
-        rows: pa.RecordBatch,
+        rows: pa.Table,
         index: int,
         origin: Origin,
         stored: list[Stored],
@@ -145,7 +145,7 @@ class Sink:
             return
         repeats.append(_repeat(kind, rows, index, identity, not same, stored[0].origin))
 
-    def _stamped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _stamped(self, rows: pa.Table) -> pa.Table:
         count = rows.num_rows
         now = pa.scalar(self._clock(), pa.timestamp("us", tz="UTC"))
         # Tells two rows of one offset apart, should two processors ever store it at once.
@@ -156,9 +156,7 @@ class Sink:
             .append_column("insert_id", pa.repeat(insert_id, count))
         )
 
-    def _insert(
-        self, kind: Kind, rows: pa.RecordBatch, token: str, written: Written
-    ) -> list[DeadLetter]:
+    def _insert(self, kind: Kind, rows: pa.Table, token: str, written: Written) -> list[DeadLetter]:
         """Insert rows; what the store refuses comes back alone, its neighbours are stored."""
         try:
             self._store.insert(kind.table, rows, token=token)
@@ -176,7 +174,7 @@ class Sink:
         written.stored[kind.name] = written.stored.get(kind.name, 0) + rows.num_rows
         return []
 
-    def _settle_races(self, kind: Kind, rows: pa.RecordBatch, written: Written) -> None:
+    def _settle_races(self, kind: Kind, rows: pa.Table, written: Written) -> None:
         """Move rows of ids that another processor stored in the same instant to the repeats."""
         identities = _identities(kind, rows)
         surplus = surplus_rows(stored_rows(self._store, kind, identities))
@@ -222,12 +220,12 @@ class Sink:
             self._known_rulesets |= unknown.keys()
 
 
-def _identities(kind: Kind, rows: pa.RecordBatch) -> list[Identity]:
+def _identities(kind: Kind, rows: pa.Table) -> list[Identity]:
     tenants, ids = rows.column("tenant").to_pylist(), rows.column(kind.id_column).to_pylist()
     return list(zip(tenants, ids, strict=True))
 
 
-def _places(rows: pa.RecordBatch) -> list[tuple[str, int, int]]:
+def _places(rows: pa.Table) -> list[tuple[str, int, int]]:
     names = ("kafka_topic", "kafka_partition", "kafka_offset")
     return list(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
 
@@ -236,19 +234,19 @@ def _place(message: Message) -> tuple[str, int, int]:
     return message.topic, message.partition, message.offset
 
 
-def _raw(rows: pa.RecordBatch, index: int) -> bytes:
+def _raw(rows: pa.Table, index: int) -> bytes:
     raw: bytes = rows.column("raw")[index].as_py()
     return raw
 
 
-def _timestamp_ms(rows: pa.RecordBatch, index: int) -> int:
+def _timestamp_ms(rows: pa.Table, index: int) -> int:
     milliseconds: int = pc.cast(rows.column("kafka_timestamp")[index], pa.int64()).as_py()
     return milliseconds
 
 
 def _repeat(
     kind: Kind,
-    rows: pa.RecordBatch,
+    rows: pa.Table,
     index: int,
     identity: Identity,
     conflict: bool,
@@ -266,7 +264,7 @@ def _repeat(
     )
 
 
-def _refused_row(kind: Kind, rows: pa.RecordBatch, error: Exception) -> DeadLetter:
+def _refused_row(kind: Kind, rows: pa.Table, error: Exception) -> DeadLetter:
     (topic, partition, offset), (_, event_id) = _places(rows)[0], _identities(kind, rows)[0]
     message = Message(topic, partition, offset, _timestamp_ms(rows, 0), None, _raw(rows, 0))
     text = f"the store refuses this event: {str(error)[:300]}"

@@ -5,7 +5,6 @@ stored, and turns every failure into one of two kinds: the store does not answer
 refuses this data.
 """
 
-import io
 import logging
 import os
 import threading
@@ -45,7 +44,7 @@ _INSERT_SETTINGS: dict[str, Any] = {
 class Store(Protocol):
     """What the processors need of a database."""
 
-    def insert(self, table: str, batch: pa.RecordBatch, *, token: str) -> None:
+    def insert(self, table: str, batch: pa.Table, *, token: str) -> None:
         """Store one batch, all or nothing per partition; returns when it is stored.
 
         Args:
@@ -98,16 +97,16 @@ class ClickHouseStore:
         self._settings = dict(settings or {})
         self._lock = threading.Lock()
 
-    def insert(self, table: str, batch: pa.RecordBatch, *, token: str) -> None:
+    def insert(self, table: str, batch: pa.Table, *, token: str) -> None:
         """See :meth:`Store.insert`."""
-        sink = io.BytesIO()
+        sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
+            writer.write_table(batch)
         with self._lock, _translated(f"insert into {table}"):
             self._client.raw_insert(
                 table,
                 column_names=batch.schema.names,
-                insert_block=sink.getvalue(),
+                insert_block=sink.getvalue().to_pybytes(),
                 settings={**_INSERT_SETTINGS, "insert_deduplication_token": token},
                 fmt="ArrowStream",
             )
