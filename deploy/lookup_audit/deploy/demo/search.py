@@ -5,6 +5,7 @@ Pure functions and two small indexes. Nothing here knows thresholds, levels or e
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ import numpy.typing as npt
 
 from lookup_audit.deploy.demo.corpus import Chunk
 from lookup_audit.deploy.demo.embedding import Matrix, Vector
+
+# The library reports each step at DEBUG through a handler of its own.
+logging.getLogger("bm25s").setLevel(logging.WARNING)
 
 RRF_K = 60
 
