@@ -4,10 +4,13 @@ Clients see an ordinary broker. What it cannot do decides what it is for:
 
 * everything is kept in memory until :meth:`EmbeddedBroker.stop` or until a topic is deleted: no
   retention, no compaction, no DeleteRecords. Memory grows by what producers send, as compressed;
-* a fetch walks over all batches of its partition (about 1 ms for a thousand of them) and returns
-  short when ``fetch.max.wait.ms`` is over, so that wait must stay far above the walk;
+* a fetch walks over all batches of its partition (about 1 ms for a thousand of them) and finds
+  nothing new once that takes longer than ``fetch.max.wait.ms``; an idle one looks for records
+  only after half of that wait. 500 ms suffice for some 400,000 batches a partition;
 * a consumer group settles only after half its session timeout;
-* the end offset it reports lies inside the last batch, and an aborted transaction can be read.
+* the end offset it reports lies inside the last batch (the high watermark of a fetch is right), a
+  position past the end waits for ever, and an aborted transaction can be read;
+* an idempotent producer does not survive its restart: make a new one.
 """
 
 import contextlib

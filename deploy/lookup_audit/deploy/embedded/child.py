@@ -39,7 +39,7 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], *, log: Path, grace_seconds: float = 5.0):
-        self.command = list(command)
+        self._command = list(command)
         self.log = log
         self._pid_file = log.with_suffix(".pid")
         self._grace_seconds = grace_seconds
@@ -68,7 +68,7 @@ class Child:
         arguments = [str(os.getpid()), str(self._pid_file.resolve()), str(self._grace_seconds)]
         with self.log.open("wb") as log:
             self._supervisor = subprocess.Popen(
-                [*supervise, *arguments, *self.command],
+                [*supervise, *arguments, *self._command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

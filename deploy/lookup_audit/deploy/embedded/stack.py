@@ -19,7 +19,7 @@ from lookup_audit.collector.app import make_app
 from lookup_audit.collector.config import CollectorConfig
 from lookup_audit.collector.publisher import KafkaPublisher
 from lookup_audit.collector.publishing import Health
-from lookup_audit.collector.server import CollectorServer
+from lookup_audit.collector.server import CollectorServer, bind
 from lookup_audit.collector.telemetry import make_telemetry
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.embedded.broker import EmbeddedBroker
@@ -37,6 +37,7 @@ from lookup_audit.schemas.ruleset import Appointment
 logger = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 20.0
+_CONNECT_SECONDS = 10.0
 # The broker lets a first group member wait for half of it; see the broker's own limits.
 _SESSION_TIMEOUT_MS = 6_000
 # A kill loses what is read and not stored, so little is held, and not for long.
@@ -120,6 +121,8 @@ class Stack:
             raise
 
     def _start(self) -> None:
+        # A taken port is found before anything is started that would have to be stopped again.
+        bind(self._config.host, self._config.port).close()
         engine = str(self._data_dir.engine)
         self._store = open_store(f"embedded:{engine}")
         migrate(self._store)
@@ -148,15 +151,17 @@ class Stack:
             target=self._processor.run, name="lookup-audit-processor", daemon=True
         )
         self._thread.start()
+        publisher = KafkaPublisher(collector)
         app = make_app(
             collector,
-            KafkaPublisher(collector),
+            publisher,
             telemetry=telemetry,
             checks={"processor": self._check_processor},
             extra_routes=self._routes(self._reader),
         )
         self._server = CollectorServer(app, collector)
         self._server.start()
+        _wait_until_connected(publisher)
         self._data_dir.publish(Running(os.getpid(), self.url, self._broker.bootstrap))
 
     def _routes(self, reader: ReadOnlyEngine) -> list[BaseRoute]:
@@ -210,3 +215,11 @@ class Stack:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _wait_until_connected(publisher: KafkaPublisher) -> None:
+    deadline = time.monotonic() + _CONNECT_SECONDS
+    while not publisher.health().ok:
+        if time.monotonic() > deadline:
+            raise UnavailableError(f"the embedded broker: {publisher.health().detail}")
+        time.sleep(0.005)
