@@ -128,8 +128,8 @@ class KafkaSource:
                     heartbeat_interval_ms=self._config.session_timeout_ms // 3,
                     max_poll_interval_ms=self._config.max_poll_interval_ms,
                     request_timeout_ms=self._config.session_timeout_ms + 5_000,
-                    fetch_max_bytes=64 * 2**20,
-                    max_partition_fetch_bytes=8 * 2**20,
+                    fetch_max_bytes=16 * 2**20,
+                    max_partition_fetch_bytes=4 * 2**20,
                     **self._config.security,
                 )
             except KafkaError as error:
@@ -197,7 +197,11 @@ class KafkaSource:
         for tp in self._consumer.assignment():
             end = self._consumer.highwater(tp)
             if end is not None:
-                found[tp.topic, tp.partition] = max(0, end - self._consumer.position(tp))
+                try:
+                    position = self._consumer.position(tp, timeout_ms=100)
+                except KafkaError:
+                    continue  # just assigned: its position comes with the next poll
+                found[tp.topic, tp.partition] = max(0, end - (position or 0))
         return found
 
     def cluster_id(self) -> str:

@@ -25,13 +25,17 @@ from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 logger = logging.getLogger(__name__)
 
 
+_LAG_SECONDS = 1.0
+
+
 class ProcessorConfig(BaseModel):
     """When a batch is stored.
 
     Args:
         flush_seconds: At the latest after this time.
         flush_messages: At the latest with this many messages.
-        flush_bytes: At the latest with this many bytes of values.
+        flush_bytes: At the latest with this many bytes of values; a batch being stored, its copy
+            on the way and the next one must fit into memory together.
         poll_messages: Messages encoded at a time; small enough to stay in the CPU's caches.
         retry_seconds: Longest wait between two tries while a dependency is away.
         retention_days: Events older than this are dead-lettered as expired.
@@ -40,8 +44,8 @@ class ProcessorConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     flush_seconds: float = Field(default=0.5, gt=0)
-    flush_messages: int = Field(default=20_000, ge=1)
-    flush_bytes: int = Field(default=128 * 2**20, ge=1)
+    flush_messages: int = Field(default=10_000, ge=1)
+    flush_bytes: int = Field(default=48 * 2**20, ge=1)
     poll_messages: int = Field(default=500, ge=1)
     retry_seconds: float = Field(default=10.0, gt=0)
     retention_days: int = Field(default=DEFAULT_RETENTION_DAYS, ge=1)
@@ -87,7 +91,7 @@ class Processor:
         self._oldest = 0.0
         self._paused = False
         self._settled: dict[Place, int] = {}
-        self.last_poll = time.monotonic()
+        self._lag_measured = 0.0
         self.problem: str | None = "starting"
 
     def run(self) -> None:
@@ -105,6 +109,8 @@ class Processor:
             self._abandoned.set()
             self._writer.shutdown(wait=True)
             self._source.close()
+            if self._sink is not None:
+                self._sink.close()
             logger.info("Processor stopped.")
 
     def stop(self) -> None:
@@ -124,7 +130,6 @@ class Processor:
         self._ready_sink()
         self._prepare()
         messages = self._source.poll(timeout_seconds, self._config.poll_messages)
-        self.last_poll = time.monotonic()
         if messages:
             self._telemetry.received(messages)
             if not self._parts:
@@ -143,7 +148,13 @@ class Processor:
             self._paused = False
         if self._writing is None or self.problem is None:
             self._report(None)
-        self._telemetry.lag(self._source.lag())
+        self._measure_lag()
+
+    def _measure_lag(self) -> None:
+        now = time.monotonic()
+        if now - self._lag_measured >= _LAG_SECONDS:
+            self._lag_measured = now
+            self._telemetry.lag(self._source.lag())
 
     def _ready_sink(self) -> Sink:
         if self._sink is None:

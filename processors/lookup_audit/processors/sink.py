@@ -95,6 +95,10 @@ class Sink:
                 self._settle_races(kind, rows, written)
         return written
 
+    def close(self) -> None:
+        """Release the dead letters' connection; the store belongs to the caller."""
+        self._dead_letters.close()
+
     def _new_rows(
         self,
         kind: Kind,

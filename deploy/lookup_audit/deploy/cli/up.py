@@ -66,14 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def welcome(stack: Stack, data_dir: Path) -> str:
     """Where everything is."""
-    return (
-        f"Lookup Audit is up; data in {data_dir}. Stop with Ctrl-C.\n"
-        f"  send events   {stack.url}/v1/lookups   (also /v1/outcomes, /v1/judgements)\n"
-        f"  or by Kafka   {stack.bootstrap_servers}   topics lookup.results.v1, "
-        "lookup.outcomes.v1\n"
-        f"  read by SQL   {stack.url}/clickhouse   (ClickHouse HTTP, read-only)\n"
-        f"  watch it      {stack.url}/readyz   {stack.url}/metrics"
-    )
+    return f"Lookup Audit is up; data in {data_dir}. Stop with Ctrl-C.\n{stack.describe()}"
 
 
 def wait_for_signal(stack: Stack) -> None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from starlette.routing import BaseRoute
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from lookup_audit.collector.app import make_app
 from lookup_audit.collector.config import CollectorConfig
@@ -165,7 +167,20 @@ class Stack:
         self._data_dir.publish(Running(os.getpid(), self.url, self._broker.bootstrap))
 
     def _routes(self, reader: ReadOnlyEngine) -> list[BaseRoute]:
-        return clickhouse_routes(reader)
+        return [Route("/", self._index), *clickhouse_routes(reader)]
+
+    async def _index(self, _: Request) -> Response:
+        return PlainTextResponse(self.describe() + "\n")
+
+    def describe(self) -> str:
+        """Where to send and where to read, for a person."""
+        return (
+            f"  send events   {self.url}/v1/lookups   (also /v1/outcomes, /v1/judgements)\n"
+            f"  or by Kafka   {self.bootstrap_servers}   topics lookup.results.v1, "
+            "lookup.outcomes.v1\n"
+            f"  read by SQL   {self.url}/clickhouse   (ClickHouse HTTP, read-only)\n"
+            f"  watch it      {self.url}/readyz   {self.url}/metrics"
+        )
 
     async def _check_processor(self) -> Health:
         problem = self.problem
