@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from lookup_audit.schemas.errors import ConfigError
+from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 
 MEBIBYTE = 1024 * 1024
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -87,7 +88,7 @@ class CollectorConfig(BaseModel):
         10.0, gt=0, description="time for requests in flight when the service stops"
     )
     retention_days: int = Field(
-        365, ge=1, description="events older than this are refused as expired"
+        DEFAULT_RETENTION_DAYS, ge=1, description="events older than this are refused as expired"
     )
 
     @classmethod

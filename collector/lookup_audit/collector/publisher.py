@@ -8,6 +8,7 @@ and a fresh one is connected in the background, while callers get an immediate 5
 
 import asyncio
 import logging
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,7 @@ _CONNECT_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 0.5
 _PROBE_SECONDS: Final = 2.0
 
+_PROXIES: Final = frozenset({"proxy_url", "socks5_proxy"})
 _TOO_LARGE = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
 # What a broker says of a record itself; the same record would fail again.
 _REFUSED = (errors.InvalidRecordError, errors.InvalidTimestampError, errors.PolicyViolationError)
@@ -73,9 +75,8 @@ class KafkaPublisher:
     ):
         unknown = sorted(config.kafka_options.keys() - KafkaProducer.DEFAULT_CONFIG.keys())
         if unknown:
-            raise ConfigError(
-                f"kafka_options: {', '.join(unknown)}: kafka-python has no such option"
-            )
+            names = ", ".join(unknown)
+            raise ConfigError(f"kafka_options: kafka-python has no option {names}; leave it out")
         self._config = config
         self._connect_session = connect or KafkaSession
         self._budget = Budget(
@@ -97,7 +98,9 @@ class KafkaPublisher:
 
     def health(self) -> Health:
         """Whether a producer is connected, and what it last found."""
-        return Health(self._session is not None and not self._detail, self._detail or "connected")
+        with self._lock:
+            ok = self._session is not None and not self._detail
+            return Health(ok, self._detail or "connected")
 
     async def start(self) -> None:
         """Begin to connect in the background."""
@@ -191,7 +194,9 @@ class KafkaPublisher:
                 if problem is None:
                     self._retire(session, "the broker stopped answering")
                     continue
-                self._detail = problem
+                with self._lock:
+                    if self._session is session:
+                        self._detail = problem
             self._wake.wait(pause)
             self._wake.clear()
 
@@ -201,13 +206,14 @@ class KafkaPublisher:
         except Exception as error:
             # Anything may come out of a constructor that talks to a network; all of it means
             # "not now", and the reason is shown where it is looked for.
-            detail = f"{type(error).__name__}: {error}"
+            known = isinstance(error, UnavailableError)
+            detail = str(error) if known else f"{type(error).__name__}: {error}"
             if detail != self._detail:
                 logger.warning("Kafka cannot be reached: %s.", detail)
             self._detail = detail
             return _RETRY_SECONDS
-        self._detail = ""
-        self._session = session
+        with self._lock:
+            self._session, self._detail = session, ""
         logger.info("Kafka is connected: %s.", ", ".join(self._config.bootstrap_servers))
         return 0.0
 
@@ -234,6 +240,20 @@ def _refusal(record: OutgoingRecord, error: BaseException | None) -> Rejected | 
     return Rejected(Reason.REJECTED_BY_STORE, "", message, record.event_id)
 
 
+def _look_for(servers: Sequence[str]) -> None:
+    """Raise the last refusal if no broker accepts a connection."""
+    refusals = []
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        except OSError as error:
+            refusals.append(UnavailableError(f"{server}: {error}"))
+        else:
+            return
+    raise refusals[-1]
+
+
 class KafkaSession:
     """A connected producer, and an admin client beside it that sees whether the broker is there.
 
@@ -243,6 +263,10 @@ class KafkaSession:
 
     def __init__(self, config: CollectorConfig):
         self._config = config
+        # kafka-python never closes the socket of a refused connection and logs an error for each
+        # attempt: look before asking. A proxy knows hosts that we do not.
+        if not _PROXIES & config.kafka_options.keys():
+            _look_for(config.bootstrap_servers)
         timeout_ms = int(config.publish_timeout_seconds * 1000)
         # Each bound lies inside the next: a request, its delivery with retries, our own patience.
         self._delivery_seconds = timeout_ms * 0.9 / 1000
@@ -261,6 +285,8 @@ class KafkaSession:
             metrics_enabled=False,
         )
         self._admin: Any = None
+        self._admin_lock = threading.Lock()
+        self._closed = False
 
     def _make(self, client_class: Any, **options: Any) -> Any:
         made: list[Any] = []
@@ -308,20 +334,26 @@ class KafkaSession:
 
     def probe(self) -> str | None:
         """Ask for the topics through the admin client."""
-        for _ in range(2):
+        with self._admin_lock:
+            found = self._describe()
             # A fresh client for the second try: one that lost its only broker stays lost.
-            try:
-                if self._admin is None:
-                    self._admin = self._make(
-                        KafkaAdminClient, request_timeout_ms=int(_CONNECT_SECONDS * 1000)
-                    )
-                topics = self._admin.describe_topics(sorted(set(TOPICS.values())))
-                missing = [topic["name"] for topic in topics if topic["error_code"]]
-                return f"no topic {', '.join(missing)}; create it" if missing else ""
-            except Exception as error:
-                logger.debug("The probe of Kafka failed: %s.", error)
-                self._close_admin()
-        return None
+            return found if found is not None else self._describe()
+
+    def _describe(self) -> str | None:
+        if self._closed:
+            return None
+        try:
+            if self._admin is None:
+                self._admin = self._make(
+                    KafkaAdminClient, request_timeout_ms=int(_CONNECT_SECONDS * 1000)
+                )
+            topics = self._admin.describe_topics(sorted(set(TOPICS.values())))
+        except Exception as error:
+            logger.debug("The probe of Kafka failed: %s.", error)
+            self._close_admin()
+            return None
+        missing = [topic["name"] for topic in topics if topic["error_code"]]
+        return f"no topic {', '.join(missing)}; create it" if missing else ""
 
     def _close_admin(self) -> None:
         admin, self._admin = self._admin, None
@@ -330,7 +362,9 @@ class KafkaSession:
 
     def close(self) -> None:
         """Wait for confirmations, one delivery timeout at most, and close the connections."""
-        self._close_admin()
+        with self._admin_lock:
+            self._closed = True
+            self._close_admin()
         try:
             self._producer.close(timeout=self._delivery_seconds)
         except errors.KafkaError:

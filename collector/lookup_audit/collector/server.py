@@ -5,6 +5,7 @@ known at once. Stopping takes the steps that lose nothing: no new connections, r
 finish, the publisher flushes, everything closes.
 """
 
+import contextlib
 import logging
 import os
 import signal
@@ -81,10 +82,7 @@ class CollectorServer:
             )
         )
         self._thread = threading.Thread(
-            target=self._server.run,
-            kwargs={"sockets": [self._socket]},
-            name="lookup-audit-http",
-            daemon=True,
+            target=_run, args=(self._server, self._socket), name="lookup-audit-http", daemon=True
         )
         self._thread.start()
         give_up = time.monotonic() + _START_SECONDS
@@ -117,6 +115,12 @@ class CollectorServer:
 
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
+
+
+def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    # uvicorn ends the process when an app does not start; a thread only ends.
+    with contextlib.suppress(SystemExit):
+        server.run(sockets=[listener])
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -47,7 +47,7 @@ class KafkaConfig(BaseModel):
 
     bootstrap_servers: str = "127.0.0.1:9092"
     group_id: str = "lookup-audit"
-    session_timeout_ms: int = Field(default=30_000, ge=1_000)
+    session_timeout_ms: int = Field(default=10_000, ge=1_000)
     max_poll_interval_ms: int = Field(default=300_000, ge=1_000)
     security: dict[str, str] = Field(default_factory=dict)
 
@@ -287,7 +287,7 @@ class KafkaDeadLetters:
                 producer.send(
                     Topic.DEAD_LETTERS.value,
                     key=letter.message.key,
-                    value=letter.message.value,
+                    value=_sendable(letter.message),
                     headers=dead_letter_headers(letter),
                 )
                 for letter in letters
@@ -318,6 +318,11 @@ class KafkaDeadLetters:
         if self._producer is not None:
             self._producer.close(timeout=5)
             self._producer = None
+
+
+def _sendable(message: Message) -> bytes | None:
+    """The value; an empty one for a record without key and value, which no client can send."""
+    return b"" if message.key is None and message.value is None else message.value
 
 
 def dead_letter_headers(letter: DeadLetter) -> list[tuple[str, bytes]]:

@@ -166,6 +166,8 @@ def _chosen(reader: Reader, args: argparse.Namespace) -> list[DeadLetterRow]:
         letters = _letters(reader, _AT_PLACE, _parse_place(text))
         if not letters:
             raise ConfigError(f"there is no dead letter at {text}")
+        if letters[0].value is None:
+            raise ConfigError(f"{text} is a tombstone: it has no value that could be judged anew")
         chosen += letters
     return chosen
 

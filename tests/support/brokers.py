@@ -1,0 +1,49 @@
+"""What a test may do with a broker, whichever kind it is given."""
+
+import os
+import signal
+import time
+from typing import Protocol
+
+from lookup_audit.deploy.embedded.broker import EmbeddedBroker
+
+EMBEDDED, APACHE, DOCKER = "embedded", "apache", "docker"
+
+
+class RunningBroker(Protocol):
+    """What every kind of broker under test can do."""
+
+    @property
+    def kind(self) -> str:
+        """One of ``embedded``, ``apache``, ``docker``."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Address for clients, the same over restarts."""
+
+    def start(self) -> None:
+        """Start it again after :meth:`stop` or :meth:`kill`; the embedded one comes back empty."""
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a crash would."""
+
+
+class TopicFactory(Protocol):
+    """Makes a topic that no other test knows."""
+
+    def __call__(self, partitions: int = 1) -> str:
+        """Create it and return its name."""
+
+
+class EmbeddedBrokerUnderTest(EmbeddedBroker):
+    """The embedded broker, which a test may also crash."""
+
+    kind = EMBEDDED
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a crash would."""
+        pid = self.pid
+        assert pid is not None, "the embedded broker does not run"
+        os.kill(pid, signal.SIGKILL)
+        while self.is_alive:
+            time.sleep(0.01)
