@@ -82,6 +82,37 @@ def pending(store: Store, migrations: Sequence[Migration] | None = None) -> list
     return [migration for migration in shipped if migration.number not in applied]
 
 
+# What a row's age is counted from, by table.
+_AGED_BY = {
+    "lookups": "occurred_at",
+    "outcomes": "occurred_at",
+    "judgements": "occurred_at",
+    "event_ids": "occurred_at",
+    "dead_letters": "kafka_timestamp",
+    "repeats": "kafka_timestamp",
+}
+
+
+def set_retention(store: Store, days: int) -> None:
+    """Let the store drop whole weeks older than this; tables that say so already are left alone.
+
+    Args:
+        store: A migrated store.
+        days: The same number that collector and processor refuse older events by.
+    """
+    tables = store.query(
+        "SELECT name, create_table_query FROM system.tables WHERE database = 'audit_store'"
+    )
+    for name, statement in tables:
+        if column := _AGED_BY.get(name):
+            rule = f"TTL toDateTime({column}) + toIntervalDay({days:d})"
+            if f"{rule} " not in statement and not statement.endswith(rule):
+                store.command(
+                    f"ALTER TABLE audit_store.{name} MODIFY {rule} "
+                    "SETTINGS materialize_ttl_after_modify = 0"
+                )
+
+
 def migrate(store: Store, migrations: Sequence[Migration] | None = None) -> list[Migration]:
     """Apply what is pending and return it. Safe to repeat after a failure half-way.
 

@@ -86,13 +86,14 @@ class Sink:
         letters = [d for d in batch.dead_letters if _place(d.message) not in excused]
         written.replays += len(batch.dead_letters) - len(letters)
         self._write_dead_letters(letters, batch.token, written)
-        self._write_repeats(repeats, batch.token, written)
         self._write_rulesets(batch)
         for kind, rows in fresh.items():
             if rows.num_rows:
                 rejected = self._insert(kind, rows, f"{kind.name};{batch.token}", written)
                 self._write_dead_letters(rejected, f"{kind.name};{batch.token}", written)
                 self._settle_races(kind, rows, written)
+        # After the rows: no reader sees a repeat of something that is not there yet.
+        self._write_repeats(repeats, batch.token, written)
         return written
 
     def close(self) -> None:

@@ -7,7 +7,12 @@ import os
 from lookup_audit.collector.auth import load_token_hashes
 from lookup_audit.collector.config import CollectorConfig
 from lookup_audit.collector.server import serve
-from lookup_audit.deploy.cli.options import add_kafka, kafka_options, make_parser
+from lookup_audit.deploy.cli.options import (
+    add_kafka,
+    add_retention,
+    kafka_options,
+    make_parser,
+)
 from lookup_audit.deploy.cli.up import add_http
 
 
@@ -20,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_kafka(made)
     add_http(made)
+    add_retention(made)
     return made
 
 
@@ -33,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
             bootstrap_servers=args.bootstrap,
             kafka_options=kafka_options(),
             token_hashes=load_token_hashes(args.tokens, os.environ),
+            retention_days=args.retention_days,
         )
     )
     return 0

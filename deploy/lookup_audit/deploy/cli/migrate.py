@@ -5,6 +5,7 @@ import argparse
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.cli.options import (
     add_kafka,
+    add_retention,
     add_store,
     kafka_options,
     make_parser,
@@ -23,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_store(made)
     add_kafka(made, required=False)
+    add_retention(made)
     made.add_argument("--dry-run", action="store_true", help="only say what would be applied")
     made.add_argument("--json", action="store_true", help="machine-readable answer")
     return made
@@ -32,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     """Apply and say what was done."""
     store = open_store(args.store)
     done = migrate.pending(store) if args.dry_run else migrate.migrate(store)
+    if not args.dry_run:
+        migrate.set_retention(store, args.retention_days)
     topics = {}
     if args.bootstrap and not args.dry_run:
         topics = wiring.make_topics(args.bootstrap, kafka_options())

@@ -11,6 +11,7 @@ from typing import Any
 
 from lookup_audit.deploy.reader import DEFAULT_DATA_DIR, Reader, open_reader
 from lookup_audit.schemas.errors import ConfigError
+from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -126,3 +127,14 @@ def kafka_options() -> dict[str, str]:
             '{"security_protocol": "SASL_SSL"}'
         )
     return found
+
+
+def add_retention(parser: argparse.ArgumentParser) -> None:
+    """``--retention-days``: how long events are kept, the same for every stage."""
+    parser.add_argument(
+        "--retention-days",
+        type=int,
+        default=int(os.environ.get("LOOKUP_AUDIT_RETENTION_DAYS", DEFAULT_RETENTION_DAYS)),
+        metavar="DAYS",
+        help="how long events are kept, the same for every stage (default: %(default)s)",
+    )

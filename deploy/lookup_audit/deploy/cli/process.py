@@ -11,7 +11,13 @@ from prometheus_client import start_http_server
 
 from lookup_audit.collector.telemetry import make_telemetry
 from lookup_audit.deploy import wiring
-from lookup_audit.deploy.cli.options import add_kafka, add_store, kafka_options, make_parser
+from lookup_audit.deploy.cli.options import (
+    add_kafka,
+    add_retention,
+    add_store,
+    kafka_options,
+    make_parser,
+)
 from lookup_audit.processors.kafka_source import KafkaConfig
 from lookup_audit.processors.migrate import pending
 from lookup_audit.processors.processor import ProcessorConfig
@@ -31,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_kafka(made)
     add_store(made)
+    add_retention(made)
     made.add_argument(
         "--group", default="lookup-audit", help="consumer group (default: %(default)s)"
     )
@@ -74,7 +81,10 @@ def run(args: argparse.Namespace) -> int:
             f"the database lacks {len(behind)} migration(s); run: lookup-audit migrate --store URL"
         )
     processor = wiring.make_processor(
-        kafka, store, ProcessorConfig(flush_seconds=1.0), telemetry.meter_provider
+        kafka,
+        store,
+        ProcessorConfig(flush_seconds=1.0, retention_days=args.retention_days),
+        telemetry.meter_provider,
     )
     wiring.tune_garbage_collection()
     processor.run()

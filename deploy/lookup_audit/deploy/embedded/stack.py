@@ -29,7 +29,7 @@ from lookup_audit.deploy.embedded.clickhouse_http import clickhouse_routes
 from lookup_audit.deploy.embedded.data_dir import DataDir, Running
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
 from lookup_audit.processors.kafka_source import KafkaConfig, end_offsets
-from lookup_audit.processors.migrate import migrate
+from lookup_audit.processors.migrate import migrate, set_retention
 from lookup_audit.processors.processor import Processor, ProcessorConfig
 from lookup_audit.processors.registry import appoint
 from lookup_audit.processors.store import ClickHouseStore, open_store
@@ -128,6 +128,7 @@ class Stack:
         engine = str(self._data_dir.engine)
         self._store = open_store(f"embedded:{engine}")
         migrate(self._store)
+        set_retention(self._store, self._config.processor.retention_days)
         if self._config.appointments:
             now = wiring.utc_now()
             appoint(self._store, self._config.appointments, added_by="stack", now=now)

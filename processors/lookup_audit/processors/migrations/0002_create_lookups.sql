@@ -87,4 +87,4 @@ CREATE TABLE IF NOT EXISTS audit_store.lookups
 ENGINE = MergeTree
 PARTITION BY toMonday(occurred_at)
 ORDER BY (tenant, toStartOfHour(occurred_at), mode, model_version, event_id)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1;

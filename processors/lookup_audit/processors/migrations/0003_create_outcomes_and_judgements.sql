@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS audit_store.outcomes
 ENGINE = MergeTree
 PARTITION BY toMonday(occurred_at)
 ORDER BY (tenant, toStartOfHour(occurred_at), outcome_id)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1;
 
 CREATE TABLE IF NOT EXISTS audit_store.judgements
 (
@@ -64,4 +64,4 @@ CREATE TABLE IF NOT EXISTS audit_store.judgements
 ENGINE = MergeTree
 PARTITION BY toMonday(occurred_at)
 ORDER BY (tenant, toStartOfHour(occurred_at), outcome_id, judgement_id)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1;

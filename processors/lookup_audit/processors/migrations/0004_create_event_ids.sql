@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS audit_store.event_ids
 ENGINE = MergeTree
 PARTITION BY toMonday(occurred_at)
 ORDER BY id_hash
-SETTINGS index_granularity = 512, non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 512, non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS audit_store.lookup_ids TO audit_store.event_ids AS
 SELECT
