@@ -88,6 +88,12 @@ class EncodedBatch:
     first_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     messages: int = 0
 
+    def account_for(self, message: Message) -> None:
+        """Widen the offsets this batch settles by one message, given in order."""
+        place = (message.topic, message.partition)
+        self.first_offsets.setdefault(place, message.offset)
+        self.next_offsets[place] = message.offset + 1
+
     @property
     def token(self) -> str:
         """Names the batch by its offsets: the same messages give the same token."""

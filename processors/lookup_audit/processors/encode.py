@@ -5,6 +5,7 @@ with its reason. One bad message never touches its neighbours.
 """
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,12 +21,15 @@ from lookup_audit.processors.batch import (
     storable_ms,
 )
 from lookup_audit.processors.columns import Row
+from lookup_audit.processors.merge import merge
 from lookup_audit.schemas.decode import CODECS, Decoded, guess_outcome_type
 from lookup_audit.schemas.errors import Rejected
 from lookup_audit.schemas.names import EventType, Header, Reason, Topic
 from lookup_audit.schemas.ruleset import Registry, stated_ruleset
 from lookup_audit.schemas.timeliness import is_late, untimely
 from lookup_audit.schemas.verdict import AuditedLookup, audit
+
+logger = logging.getLogger(__name__)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -52,6 +56,18 @@ class Encoder:
 
     def encode(self, messages: Sequence[Message]) -> EncodedBatch:
         """Encode messages in the order given; never raises for any content."""
+        try:
+            return self._encode(messages)
+        except Exception as error:
+            # A fault of ours must not stop the partition: the message that shows it is set aside
+            # and its neighbours go on.
+            if len(messages) == 1:
+                logger.exception("A message could not be audited and is dead-lettered.")
+                return _failed(messages[0], error)
+            half = len(messages) // 2
+            return merge([self.encode(messages[:half]), self.encode(messages[half:])])
+
+    def _encode(self, messages: Sequence[Message]) -> EncodedBatch:
         batch = EncodedBatch(messages=len(messages))
         lookups: list[Row[AuditedLookup]] = []
         others: dict[EventType, list[Row[Decoded[Any]]]] = {
@@ -60,9 +76,7 @@ class Encoder:
         }
         now = self._clock()
         for message in messages:
-            place = (message.topic, message.partition)
-            batch.first_offsets.setdefault(place, message.offset)
-            batch.next_offsets[place] = message.offset + 1
+            batch.account_for(message)
             event_type = event_type_of(message)
             received = received_at(message, now)
             decoded = self._accept(message, event_type, received)
@@ -108,6 +122,15 @@ class Encoder:
             )
             or decoded
         )
+
+
+def _failed(message: Message, error: Exception) -> EncodedBatch:
+    batch = EncodedBatch(messages=1)
+    batch.account_for(message)
+    text = f"the processor failed on this message ({type(error).__name__}); its log tells where"
+    rejected = Rejected(Reason.INTERNAL_ERROR, "", text)
+    batch.dead_letters.append(DeadLetter(message, rejected, event_type_of(message)))
+    return batch
 
 
 def received_at(message: Message, now: datetime) -> datetime:

@@ -102,6 +102,7 @@ class Reason(StrEnum):
     FUTURE_TIME = "future_time"
     EXPIRED = "expired"
     REJECTED_BY_STORE = "rejected_by_store"
+    INTERNAL_ERROR = "internal_error"
 
 
 class Degradation(StrEnum):
