@@ -36,16 +36,29 @@ def utc_now() -> datetime:
 
 
 def make_processor(
-    kafka: KafkaConfig, store: Store, config: ProcessorConfig, meters: MeterProvider
+    kafka: KafkaConfig,
+    store: Store,
+    config: ProcessorConfig,
+    meters: MeterProvider,
+    *,
+    source_type: type[KafkaSource] = KafkaSource,
 ) -> Processor:
-    """A processor that reads from Kafka and writes to a store."""
+    """A processor that reads from Kafka and writes to a store.
+
+    Args:
+        kafka: The brokers and the group.
+        store: Where rows go.
+        config: When batches are stored.
+        meters: Makes the instruments.
+        source_type: Another way to take partitions than as a member of the group.
+    """
     encoder = Encoder(clock=utc_now, retention=timedelta(days=config.retention_days))
 
     def use(registry: Registry) -> None:
         encoder.registry = registry
 
     def make_source(on_revoked: Callable[[frozenset[Place]], None]) -> KafkaSource:
-        return KafkaSource(kafka, PROCESSED_TOPICS, on_revoked)
+        return source_type(kafka, PROCESSED_TOPICS, on_revoked)
 
     def make_sink(cluster_id: str) -> Sink:
         return Sink(store, KafkaDeadLetters(kafka), cluster_id=cluster_id, clock=utc_now)
