@@ -266,3 +266,10 @@ def _accepts_connections(port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+if __name__ == "__main__":
+    why = available()
+    if why:
+        print(why)
+    raise SystemExit(1 if why else 0)
