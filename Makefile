@@ -17,7 +17,7 @@ up: ## serve the demo's data (or an empty stack) on http://127.0.0.1:4318
 
 test: ## the default suite: no network, no Docker, under five minutes
 	@.ci/setup demo dev
-	@$(BIN)/python -m pytest -m "not apache_kafka and not slow" $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not apache_kafka and not slow" $(ARGS)
 
 test-slow: ## the long fault tests
 	@.ci/setup demo dev

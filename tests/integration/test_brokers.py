@@ -1,17 +1,12 @@
 """What the product relies on in a Kafka broker, whichever kind it is given."""
 
 import gc
-import os
-import signal
-import socket
-import subprocess
-import sys
+import logging
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,28 +14,31 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from lookup_audit.deploy.embedded.broker import EmbeddedBroker
 from lookup_audit.deploy.topics import cluster_id, ensure_topics
 from lookup_audit.schemas.errors import ConfigError, UnavailableError
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.brokers import (
     EMBEDDED,
-    EmbeddedBrokerUnderTest,
+    WAIT_SECONDS,
     RunningBroker,
     TopicFactory,
+    wait_until,
 )
 
 pytest_plugins = ["tests.support.broker_fixtures"]
 
-WAIT_SECONDS = 40.0
 # Half of the session timeout is what the embedded broker lets a group wait.
 GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 1000, "enable_auto_commit": False}
 
 
 @pytest.fixture
-def refused_connections() -> Iterator[None]:
-    """Collect what kafka-python leaves of a refused connection: it never closes the socket."""
-    yield
+def refused_connections(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Collect what kafka-python leaves of a refused connection: it never closes the socket.
+
+    It also logs the error, and a captured record would keep the socket.
+    """
+    with caplog.at_level(logging.CRITICAL, logger="kafka"):
+        yield
     gc.collect()
 
 
@@ -88,6 +86,13 @@ def send(broker: RunningBroker, topic: str, values: list[bytes], **settings: obj
             future.get(WAIT_SECONDS)
 
 
+def join(consumer: Any, topic: str) -> None:
+    # A leader that does not know the topic yet assigns nobody anything, and kafka-python may then
+    # stay without a partition until it refreshes its metadata minutes later.
+    assert consumer.partitions_for_topic(topic)
+    consumer.subscribe([topic])
+
+
 def take(consumer: Any, count: int) -> list[Any]:
     records: list[Any] = []
     deadline = time.monotonic() + WAIT_SECONDS
@@ -101,13 +106,6 @@ def read(broker: RunningBroker, topic: str, count: int, **settings: object) -> l
     with consuming(broker, **settings) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         return take(consumer, count)
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen in {WAIT_SECONDS} s"
-        time.sleep(0.02)
 
 
 def only_on_a_full_broker(request: pytest.FixtureRequest, broker: RunningBroker) -> None:
@@ -127,7 +125,7 @@ class Member:
 
     def _run(self, broker: RunningBroker, topic: str, group: str) -> None:
         with consuming(broker, group_id=group, **GROUP) as consumer:
-            consumer.subscribe([topic])
+            join(consumer, topic)
             while not self._left.is_set():
                 consumer.poll(100)
                 self.partitions = {each.partition for each in consumer.assignment()}
@@ -211,15 +209,15 @@ def test_group_goes_on_after_its_committed_offset(
     topic, group = make_topic(), uuid.uuid4().hex
     send(broker, topic, [str(number).encode() for number in range(20)])
     with consuming(broker, group_id=group, max_poll_records=8, **GROUP) as consumer:
-        consumer.subscribe([topic])
+        join(consumer, topic)
         first = take(consumer, 1)
         consumer.commit()
 
     with consuming(broker, group_id=group, **GROUP) as consumer:
-        consumer.subscribe([topic])
+        join(consumer, topic)
         rest = take(consumer, 20 - len(first))
 
-    assert len(first) == 8
+    assert 0 < len(first) < 20
     assert [record.offset for record in first + rest] == list(range(20))
 
 
@@ -247,7 +245,7 @@ def test_acknowledged_records_and_offsets_survive_a_crash(
     topic, group = make_topic(), uuid.uuid4().hex
     send(broker, topic, [b"one", b"two"])
     with consuming(broker, group_id=group, **GROUP) as consumer:
-        consumer.subscribe([topic])
+        join(consumer, topic)
         assert len(take(consumer, 2)) == 2
         consumer.commit()
 
@@ -380,123 +378,3 @@ def test_frozen_broker_is_unavailable_until_it_goes_on(apache_kafka: ApacheKafka
         apache_kafka.resume()
 
     assert cluster_id(apache_kafka.bootstrap)
-
-
-def test_embedded_broker_starts_as_a_new_cluster_on_the_same_port(tmp_path: Path) -> None:
-    broker = EmbeddedBroker(tmp_path)
-    with broker:
-        bootstrap, first = broker.bootstrap, broker.cluster_id
-        assert cluster_id(bootstrap) == first
-        assert (broker.resident_bytes() or 1) > 0
-    assert not broker.is_alive
-    with broker:
-        assert broker.bootstrap == bootstrap
-        assert cluster_id(bootstrap) == broker.cluster_id != first
-
-
-def test_embedded_broker_notices_its_crash(tmp_path: Path) -> None:
-    with EmbeddedBrokerUnderTest(tmp_path) as broker:
-        broker.kill()
-        assert not broker.is_alive
-        broker.start()
-        assert broker.is_alive
-
-
-def test_embedded_broker_names_the_port_that_is_taken(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(ConfigError, match=rf"cannot use port {port} on 127\.0\.0\.1"):
-            EmbeddedBroker(tmp_path, port=port).start()
-
-
-def test_embedded_broker_that_cannot_start_shows_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    impostor = tmp_path / "impostor"
-    impostor.write_text("#!/bin/sh\necho no such storage\nexit 3\n")
-    impostor.chmod(0o755)
-    monkeypatch.setenv("CALF_TANSU_BIN", str(impostor))
-
-    broker = EmbeddedBroker(tmp_path)
-    with pytest.raises(UnavailableError, match=r"ended while starting(?s:.*)no such storage"):
-        broker.start()
-    assert not broker.is_alive
-
-
-def test_embedded_broker_listens_on_loopback_only(
-    embedded_broker: EmbeddedBrokerUnderTest,
-) -> None:
-    port = int(embedded_broker.bootstrap.partition(":")[2])
-    with pytest.raises(OSError, match=r"."):
-        socket.create_connection(("127.0.0.2", port), timeout=1.0)
-
-
-PARENT = """
-import sys, time
-from pathlib import Path
-from lookup_audit.deploy.embedded.broker import EmbeddedBroker
-broker = EmbeddedBroker(Path(sys.argv[1]))
-broker.start()
-print(broker.bootstrap, flush=True)
-try:
-    time.sleep(60)
-except KeyboardInterrupt:
-    time.sleep(0.5)
-    print(broker.is_alive, flush=True)
-    broker.stop()
-    print(broker.is_alive, flush=True)
-"""
-
-
-@contextmanager
-def broker_in_another_process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    (directory / "home").mkdir()
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "HOME": str(directory / "home"),
-    }
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(directory / "data")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    )
-    with parent:
-        try:
-            assert parent.stdout is not None
-            port = int(parent.stdout.readline().partition(":")[2])
-            yield parent, port
-        finally:
-            parent.kill()
-
-
-def is_served(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
-            return True
-    except OSError:
-        return False
-
-
-def test_embedded_broker_dies_with_its_parent(tmp_path: Path) -> None:
-    with broker_in_another_process(tmp_path) as (parent, port):
-        assert is_served(port)
-        os.kill(parent.pid, signal.SIGKILL)
-        wait_until(lambda: not is_served(port), "the end of the orphan")
-    wait_until(lambda: not (tmp_path / "data" / "broker.pid").exists(), "the end of its supervisor")
-
-
-def test_embedded_broker_outlives_the_terminals_interrupt_until_it_is_stopped(
-    tmp_path: Path,
-) -> None:
-    with broker_in_another_process(tmp_path) as (parent, port):
-        os.killpg(parent.pid, signal.SIGINT)
-        printed, _ = parent.communicate(timeout=WAIT_SECONDS)
-        assert printed.split() == ["True", "False"]
-        assert not is_served(port)
-
-
-def test_embedded_broker_leaves_the_home_directory_alone(tmp_path: Path) -> None:
-    with broker_in_another_process(tmp_path):
-        assert list((tmp_path / "home").iterdir()) == []

@@ -3,11 +3,13 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from lookup_audit.deploy.embedded.broker import EmbeddedBroker
 
 EMBEDDED, APACHE, DOCKER = "embedded", "apache", "docker"
+WAIT_SECONDS = 40.0
 
 
 class RunningBroker(Protocol):
@@ -47,3 +49,11 @@ class EmbeddedBrokerUnderTest(EmbeddedBroker):
         os.kill(pid, signal.SIGKILL)
         while self.is_alive:
             time.sleep(0.01)
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition holds, and fail naming it if it does not."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen in {WAIT_SECONDS} s"
+        time.sleep(0.02)

@@ -134,6 +134,9 @@ class KafkaSource:
                 )
             except KafkaError as error:
                 raise UnavailableError(f"Kafka does not answer: {error}") from error
+            for topic in self._topics:
+                # A leader that joins before it knows the topics assigns no partition, for good.
+                consumer.partitions_for_topic(topic)
             consumer.subscribe(self._topics, listener=self._listener)
             self._consumer = consumer
         return self._consumer

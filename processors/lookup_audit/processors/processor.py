@@ -92,6 +92,7 @@ class Processor:
         self._paused = False
         self._settled: dict[Place, int] = {}
         self._lag_measured = 0.0
+        self._last_message = time.monotonic()
         self.problem: str | None = "starting"
 
     def run(self) -> None:
@@ -121,6 +122,12 @@ class Processor:
         """Whether everything before these offsets has been stored by this processor."""
         return all(self._settled.get(place, 0) >= end for place, end in ends.items())
 
+    def idle_seconds(self) -> float:
+        """How long nothing has come in, 0 while anything read is not stored yet."""
+        if self._parts or self._writing is not None:
+            return 0.0
+        return time.monotonic() - self._last_message
+
     def step(self, timeout_seconds: float) -> None:
         """One turn: read and encode what came, settle what was stored, store what is due.
 
@@ -131,6 +138,7 @@ class Processor:
         self._prepare()
         messages = self._source.poll(timeout_seconds, self._config.poll_messages)
         if messages:
+            self._last_message = time.monotonic()
             self._telemetry.received(messages)
             if not self._parts:
                 self._oldest = time.monotonic()

@@ -16,9 +16,13 @@ from lookup_audit.schemas.errors import LookupAuditError
 
 _LITERALS = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|\"(?:[^\"\\]|\\.)*\"")
 _READS = re.compile(r"(?:SELECT|WITH|SHOW|EXISTS|EXPLAIN|DESCRIBE|\()", re.I)
+# Names, called or not: ``arrayMap(file, …)`` and ``* APPLY file`` call them too.
 _OUTSIDE = re.compile(
-    r"\bINTO\s+OUTFILE\b|\b(?:file|hasColumnInTable|catboostEvaluate|ai[a-z]\w*)\s*\(", re.I
+    r"\bINTO\s+OUTFILE\b|\beval\s*\(|\b(?:file|hasColumnInTable|catboostEvaluate|showCertificate)\b"
+    r"|\bai(?:classify|embed|extract|filter|generate|redact|similarity|translate)\b",
+    re.I,
 )
+_IDENTIFIER_PARAMETER = re.compile(r"\{\s*(\w+)\s*:\s*Identifier\s*\}", re.I)
 _FORMAT = re.compile(r"\s+FORMAT\s+(\w+)\s*$", re.I)
 _CODE = re.compile(r"Code: (\d+)")
 
@@ -76,8 +80,13 @@ class ReadOnlyEngine:
         Raises:
             QueryError: The statement is not one reading statement, or the engine refuses it.
         """
+        if not re.fullmatch(r"\w+", default_format):
+            raise QueryError(f"Code: 73. DB::Exception: Unknown format {default_format!r}")
         with self._connection() as connection:
             normal = self._normal_form(connection, sql)
+            for name in _IDENTIFIER_PARAMETER.findall(normal):
+                if _OUTSIDE.search((parameters or {}).get(name, "")):
+                    raise _refused()
             found = _FORMAT.search(normal)
             output = found[1] if found else default_format
             result = _run(
@@ -95,10 +104,7 @@ class ReadOnlyEngine:
         normal = formatted.decode().rstrip("\n")
         bare = _LITERALS.sub("''", normal)
         if not _READS.match(bare) or _OUTSIDE.search(bare):
-            raise QueryError(
-                f"Code: {READONLY_CODE}. DB::Exception: Cannot execute query in readonly mode: "
-                "only statements that read the database are taken here. (READONLY)"
-            )
+            raise _refused()
         return normal
 
     @contextlib.contextmanager
@@ -135,6 +141,13 @@ class ReadOnlyEngine:
                 connection = self._idle.get_nowait()
                 if connection is not None:
                     connection.close()
+
+
+def _refused() -> QueryError:
+    return QueryError(
+        f"Code: {READONLY_CODE}. DB::Exception: Cannot execute query in readonly mode: "
+        "only statements that read the database are taken here. (READONLY)"
+    )
 
 
 def escape(text: str) -> str:

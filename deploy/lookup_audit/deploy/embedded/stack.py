@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
+# Longer than the broker lets a fetch wait for records.
+_QUIET_SECONDS = 0.8
 # The broker lets a first group member wait for half of it; see the broker's own limits.
 _SESSION_TIMEOUT_MS = 6_000
 # A kill loses what is read and not stored, so little is held, and not for long.
@@ -220,7 +222,8 @@ class Stack:
         deadline = time.monotonic() + timeout_seconds
         kafka = KafkaConfig(bootstrap_servers=self._broker.bootstrap)
         ends = end_offsets(kafka, wiring.PROCESSED_TOPICS)
-        while not processor.has_settled(ends):
+        # The embedded broker may name an end before its last batch: wait for quiet as well.
+        while not processor.has_settled(ends) or processor.idle_seconds() < _QUIET_SECONDS:
             if time.monotonic() > deadline:
                 raise UnavailableError(processor.problem or "the processor is too slow")
             time.sleep(0.02)
