@@ -49,7 +49,7 @@ def ddl() -> str:
         columns.append(f"{name} {'String' if name in _UNIQUE else 'LowCardinality(String)'}")
     columns += [f"{name} Nullable(UInt64)" for name in COUNTS]
     columns += [f"{name} Nullable(Float64)" for name in FLOATS]
-    columns += [f"`selected_chunk_ids` Array(String)"]
+    columns += ["selected_chunk_ids Array(String)"]
     columns += [f"`candidates.{name}` Array({kind})" for name, kind in _candidate_types()]
     columns += [
         "INDEX by_event_id event_id TYPE bloom_filter(0.001) GRANULARITY 1",

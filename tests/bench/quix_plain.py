@@ -25,7 +25,7 @@ _CHUNK = 500
 _TIME = pa.timestamp("us", tz="UTC")
 
 
-class FlatSink(BaseSink):  # type: ignore[misc]  # an untyped base where quixstreams is missing
+class FlatSink(BaseSink):  # type: ignore[misc, unused-ignore]  # missing outside the bench group
     """Collects events and inserts their columns once a checkpoint."""
 
     def __init__(self, store: Store):

@@ -69,6 +69,33 @@ OUTSIDE = [
     "SELECT /* */ file /* */ ('{secret}')",
     "WITH file('{secret}') AS x SELECT x",
     "SELECT arrayMap(x -> file(x), ['{secret}'])",
+    "SELECT arrayMap(file, ['{secret}'])",
+    "SELECT arrayMap(`file`, ['{secret}'])",
+    "SELECT arrayMap(`\\x66ile`, ['{secret}'])",
+    "SELECT * APPLY file FROM (SELECT '{secret}' AS a)",
+    "SELECT COLUMNS('a') APPLY(\"file\") FROM (SELECT '{secret}' AS a)",
+    "SELECT * APPLY(x -> file(x)) FROM (SELECT '{secret}' AS a)",
+    "WITH x -> file(x) AS f SELECT f('{secret}')",
+    "EXPLAIN QUERY TREE SELECT arrayMap(file, ['{secret}'])",
+    "SELECT * FROM eval('SELECT fi' || 'le(''{secret}'')')",
+    "SELECT * FROM view(SELECT file('{secret}'))",
+    "SELECT * FROM values('a String', file('{secret}'))",
+    "SELECT * FROM viewExplain('EXPLAIN', '', (SELECT file('{secret}')))",
+    "SELECT * FROM cluster('default', file('{secret}', 'LineAsString'))",
+    "SELECT * FROM remote('127.0.0.1', view(SELECT file('{secret}')))",
+    "SELECT * FROM `{secret}`",
+    "SELECT $$ ' $$, file('{secret}'), $$ ' $$",
+    "SELECT 'x' AS `a\\`b`, file('{secret}') AS `c`",
+    "SELECT a FROM (SELECT '{secret}' AS a) SETTINGS additional_result_filter = 'file(a) = 1'",
+    "SELECT 1 FORMAT Template SETTINGS format_template_row = '{secret}'",
+    "SELECT arrayMap(aiGenerate, ['x'])",
+    "SELECT * FROM sqlite('{secret}', 'x')",
+    "SELECT * FROM filesystem('{secret}')",
+    "DESCRIBE audit.lookups INTO OUTFILE '{target}'",
+    "EXISTS audit.lookups INTO OUTFILE '{target}'",
+    "EXPLAIN SELECT 1 INTO OUTFILE '{target}'",
+    "SELECT 1 INTO OUTFILE '{target}' APPEND",
+    "SELECT 1 INTO OUTFILE '{target}' AND STDOUT",
     "SELECT * FROM file('{secret}', 'LineAsString')",
     "DESCRIBE TABLE file('{secret}', 'LineAsString')",
     "DESCRIBE file('{secret}', 'LineAsString')",
@@ -131,6 +158,24 @@ def test_an_identifier_parameter_cannot_name_a_function(
     for sql in ("SELECT {f:Identifier}('x')", "SELECT * FROM {f:Identifier}"):
         with pytest.raises(QueryError):
             reader.query(sql, parameters={"f": f"file('{secret}')"})
+
+
+def test_an_identifier_parameter_cannot_name_a_function_that_reads(
+    reader: ReadOnlyEngine, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the-secret")
+    for name in ("file", "`file`", "FILE"):
+        with pytest.raises(QueryError):
+            reader.query(f"SELECT arrayMap({{f:Identifier}}, ['{secret}'])", parameters={"f": name})
+    answer = reader.query("SELECT count() FROM {t:Identifier}", parameters={"t": "lookups"})
+    assert answer[1] == "TabSeparated"
+
+
+def test_a_format_is_a_name_and_nothing_else(reader: ReadOnlyEngine) -> None:
+    for hostile in ("CSV INTO OUTFILE 'x'", "CSV; DROP VIEW audit.lookups", ""):
+        with pytest.raises(QueryError):
+            reader.query("SELECT 1", default_format=hostile)
 
 
 def test_after_a_failed_query_the_next_answer_is_its_own(reader: ReadOnlyEngine) -> None:

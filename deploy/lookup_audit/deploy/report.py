@@ -9,7 +9,7 @@ from typing import Any
 from lookup_audit.deploy.cli.options import print_table
 from lookup_audit.deploy.reader import Reader, rows
 
-_HEADLINE = """
+HEADLINE_SQL = """
 WITH
     1.959964 AS z,
     counted AS (
@@ -90,7 +90,7 @@ def print_headline(reader: Reader) -> None:
             "refusal rate, 95 %",
             "ratio",
         ),
-        [_headline_row(row) for row in rows(reader, _HEADLINE)],
+        [_headline_row(row) for row in rows(reader, HEADLINE_SQL)],
     )
     print("\nLevels, as reported and as recomputed\n")
     found = rows(reader, _LEVELS)

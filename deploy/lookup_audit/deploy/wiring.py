@@ -12,7 +12,8 @@ from opentelemetry.metrics import MeterProvider
 
 from lookup_audit.deploy.topics import ensure_topics
 from lookup_audit.processors.encode import Encoder
-from lookup_audit.processors.kafka_source import KafkaConfig, KafkaDeadLetters, KafkaSource, Place
+from lookup_audit.processors.kafka_dead_letters import KafkaDeadLetters
+from lookup_audit.processors.kafka_source import KafkaConfig, KafkaSource, Place
 from lookup_audit.processors.processor import Processor, ProcessorConfig
 from lookup_audit.processors.registry import RegistryKeeper
 from lookup_audit.processors.sink import Sink

@@ -7,15 +7,31 @@ changes no figure.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from lookup_audit.processors.batch import DeadLetter, EncodedBatch, storable_ms
+from lookup_audit.processors.batch import DeadLetter, EncodedBatch, Message, storable_ms
 from lookup_audit.processors.identity import Identity, Origin
 from lookup_audit.processors.store import Store
 
 _TIME, _MILLIS = pa.timestamp("us", tz="UTC"), pa.timestamp("ms", tz="UTC")
 _HEADERS = pa.map_(pa.string(), pa.binary())
+
+
+class Place(NamedTuple):
+    """One record of a topic, told from a later one at the same offset by its time."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+    @classmethod
+    def of(cls, message: Message) -> "Place":
+        """Where a message is."""
+        time = storable_ms(message.timestamp_ms)
+        return cls(message.topic, message.partition, message.offset, time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +52,24 @@ class Repeat:
     raw: bytes
 
 
-def settled_offsets(store: Store, cluster: str, batch: EncodedBatch) -> set[tuple[str, int, int]]:
-    """Offsets of the batch that are dead-lettered already.
+def settled_places(store: Store, cluster: str, batch: EncodedBatch) -> set[Place]:
+    """Places of the batch that are dead letters or repeats already.
 
     What was dead-lettered once stays so when its offset is read again, even if the clock or a
     newer version would now accept it: only ``dlq replay`` gives it another try, at a new offset.
+    A topic that was deleted and made anew has the same offsets, but at other times.
     """
-    settled: set[tuple[str, int, int]] = set()
+    settled: set[Place] = set()
     for (topic, partition), first in batch.first_offsets.items():
+        where = (
+            "kafka_cluster = {c:String} AND kafka_topic = {t:String} "
+            "AND kafka_partition = {p:UInt32} AND kafka_offset BETWEEN {a:UInt64} AND {b:UInt64}"
+        )
         rows = store.query(
-            "SELECT kafka_offset FROM audit_store.dead_letters WHERE kafka_cluster = {c:String} "
-            "AND kafka_topic = {t:String} AND kafka_partition = {p:UInt32} "
-            "AND kafka_offset BETWEEN {a:UInt64} AND {b:UInt64}",
+            f"SELECT kafka_offset, toUnixTimestamp64Milli(kafka_timestamp) "
+            f"FROM audit_store.dead_letters WHERE {where} UNION ALL "
+            f"SELECT kafka_offset, toUnixTimestamp64Milli(kafka_timestamp) "
+            f"FROM audit_store.repeats WHERE {where}",
             {
                 "c": cluster,
                 "t": topic,
@@ -56,8 +78,21 @@ def settled_offsets(store: Store, cluster: str, batch: EncodedBatch) -> set[tupl
                 "b": batch.next_offsets[topic, partition] - 1,
             },
         )
-        settled |= {(topic, partition, offset) for (offset,) in rows}
+        settled |= {Place(topic, partition, offset, time) for offset, time in rows}
     return settled
+
+
+def stored_places(store: Store, cluster: str, places: Sequence[Place]) -> set[Place]:
+    """Which of these places are stored as rows."""
+    if not places:
+        return set()
+    rows = store.query(
+        "SELECT kafka_topic, kafka_partition, kafka_offset, "
+        "toUnixTimestamp64Milli(kafka_timestamp) FROM audit_store.event_ids "
+        "WHERE kafka_cluster = {cluster:String} AND kafka_offset IN {offsets:Array(UInt64)}",
+        {"cluster": cluster, "offsets": [place.offset for place in places]},
+    )
+    return {Place(*row) for row in rows}.intersection(places)
 
 
 def dead_letter_rows(letters: Sequence[DeadLetter], cluster: str, now: datetime) -> pa.Table:
@@ -79,7 +114,10 @@ def dead_letter_rows(letters: Sequence[DeadLetter], cluster: str, now: datetime)
             "event_id": pa.array([_text(r.event_id) for r in rejected], pa.string()),
             "event_type": pa.array([t.value if t else "" for t in types], pa.string()),
             "key": pa.array([m.key for m in messages], pa.binary()),
-            "headers": pa.array([list(m.headers) for m in messages], _HEADERS),
+            # A header may have no value at all, which the column cannot say.
+            "headers": pa.array(
+                [[(k, v or b"") for k, v in m.headers] for m in messages], _HEADERS
+            ),
             "value": pa.array([m.value or b"" for m in messages], pa.binary()),
         }
     )

@@ -8,7 +8,7 @@ again after the insert.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ Identity = tuple[str, str]
 
 _KNOWN = """
 SELECT tenant, id, payload_sha256, kafka_cluster, kafka_topic, kafka_partition, kafka_offset,
-       insert_id
+       insert_id, toUnixTimestamp64Milli(kafka_timestamp)
 FROM audit_store.event_ids
 WHERE kind = {kind:String} AND id_hash IN (
     SELECT cityHash64({kind:String}, pair.1, pair.2)
@@ -29,6 +29,23 @@ WHERE kind = {kind:String} AND id_hash IN (
 )
 ORDER BY kafka_timestamp, kafka_topic, kafka_partition, kafka_offset, insert_id
 """
+
+
+# A kill can come between a row and its id, which the store derives from it in a second step.
+_COMPLETE = """
+INSERT INTO audit_store.event_ids
+(id_hash, kind, tenant, id, occurred_at, payload_sha256, kafka_cluster, kafka_topic,
+ kafka_partition, kafka_offset, kafka_timestamp, insert_id)
+SELECT cityHash64('{kind}', tenant, {id}), '{kind}', tenant, {id}, occurred_at, payload_sha256,
+       kafka_cluster, kafka_topic, kafka_partition, kafka_offset, kafka_timestamp, insert_id
+FROM {table}
+WHERE {range} AND (kafka_topic, kafka_partition, kafka_offset, insert_id) NOT IN (
+    SELECT kafka_topic, kafka_partition, kafka_offset, insert_id
+    FROM audit_store.event_ids WHERE kind = '{kind}' AND {range}
+)
+"""
+# A server takes form fields of 128 KiB at most.
+_PAIRS_BYTES = 60_000
 
 
 class Origin(NamedTuple):
@@ -47,26 +64,58 @@ class Stored:
     sha256: bytes
     origin: Origin
     insert_id: int
+    timestamp_ms: int
 
 
 def stored_rows(
     store: Store, kind: Kind, identities: Sequence[Identity]
 ) -> dict[Identity, list[Stored]]:
     """What the store holds of these ids, the one that counts first."""
-    if not identities:
-        return {}
-    rows = store.query(
-        _KNOWN,
-        # One JSON text: thousands of ids bound one by one cost more than looking them up.
-        {"kind": kind.name, "pairs": msgspec.json.encode(identities).decode()},
-    )
     asked = set(identities)
     found: dict[Identity, list[Stored]] = {}
-    for tenant, event_id, sha256, cluster, topic, partition, offset, insert_id in rows:
-        if (tenant, event_id) in asked:
-            origin = Origin(cluster, topic, partition, offset)
-            found.setdefault((tenant, event_id), []).append(Stored(sha256, origin, insert_id))
+    for pairs in _as_json(identities):
+        rows = store.query(_KNOWN, {"kind": kind.name, "pairs": pairs})
+        for tenant, event_id, sha256, *origin, insert_id, timestamp_ms in rows:
+            if (tenant, event_id) in asked:
+                stored = Stored(sha256, Origin(*origin), insert_id, timestamp_ms)
+                found.setdefault((tenant, event_id), []).append(stored)
     return found
+
+
+def _as_json(identities: Sequence[Identity]) -> Iterator[str]:
+    """Ids as JSON texts: thousands bound one by one cost more than looking them up."""
+    text = msgspec.json.encode(identities)
+    if len(text) <= _PAIRS_BYTES or len(identities) == 1:
+        if identities:
+            yield text.decode()
+        return
+    half = len(identities) // 2
+    yield from _as_json(identities[:half])
+    yield from _as_json(identities[half:])
+
+
+def complete_ids(
+    store: Store, kinds: Sequence[Kind], cluster: str, first_offsets: Mapping[tuple[str, int], int]
+) -> None:
+    """Add the ids of rows that were stored without, from these offsets on.
+
+    Asked once wherever reading does not go on where this process stopped: after a start, a
+    rebalance or a failure. Without it such a row is unknown and would be stored again.
+    """
+    if not first_offsets:
+        return
+    places = []
+    parameters: dict[str, object] = {"cluster": cluster}
+    for index, ((topic, partition), offset) in enumerate(first_offsets.items()):
+        places.append(
+            f"(kafka_topic = {{t{index}:String}} AND kafka_partition = {{p{index}:UInt32}} "
+            f"AND kafka_offset >= {{o{index}:UInt64}})"
+        )
+        parameters |= {f"t{index}": topic, f"p{index}": partition, f"o{index}": offset}
+    where = f"kafka_cluster = {{cluster:String}} AND ({' OR '.join(places)})"
+    for kind in kinds:
+        sql = _COMPLETE.format(kind=kind.name, id=kind.id_column, table=kind.table, range=where)
+        store.command(sql, parameters)
 
 
 def same_content(raw: bytes, other: bytes) -> bool:
@@ -74,9 +123,18 @@ def same_content(raw: bytes, other: bytes) -> bool:
     if raw == other:
         return True
     try:
-        return bool(json.loads(raw) == json.loads(other))
+        return _same(json.loads(raw), json.loads(other))
     except (ValueError, RecursionError):
         return False
+
+
+def _same(one: object, other: object) -> bool:
+    """Equality of JSON: 4 and 4.0 are one number, but 1 is not ``true``."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 def is_content(raw: bytes, stored: Stored, store: Store, kind: Kind, identity: Identity) -> bool:

@@ -1,18 +1,20 @@
-"""Kafka in and out of the processor: the only module here that knows kafka-python.
+"""Kafka into the processor: with ``kafka_dead_letters`` all that knows kafka-python here.
 
 Values stay bytes until our own code decodes them: a deserialiser that raises inside ``poll`` would
 be called again with the same record for ever. Offsets are committed by the processor alone.
 """
 
 import logging
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.errors import (
     CommitFailedError,
+    CorruptRecordError,
     KafkaError,
     RebalanceInProgressError,
     UnsupportedCodecError,
@@ -20,16 +22,15 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from pydantic import BaseModel, ConfigDict, Field
 
-from lookup_audit.processors.batch import DeadLetter, Message
+from lookup_audit.processors.batch import Message
 from lookup_audit.schemas.errors import UnavailableError
-from lookup_audit.schemas.names import Header, Topic
 
 logger = logging.getLogger(__name__)
 
 Place = tuple[str, int]
 
-# Names that only exist for the hop and must not appear twice on a dead letter.
-_DLQ_HEADERS = frozenset(h.value for h in Header if h.value.startswith("dlq."))
+# After this time without a message the broker is knocked at.
+_SILENCE_SECONDS = 5.0
 
 
 class KafkaConfig(BaseModel):
@@ -113,6 +114,7 @@ class KafkaSource:
         self._topics = tuple(topics)
         self._listener = _Listener(on_revoked)
         self._consumer: Any = None
+        self._heard_at = time.monotonic()
 
     def _connected(self) -> Any:
         if self._consumer is None:
@@ -149,19 +151,41 @@ class KafkaSource:
             )
         except RebalanceInProgressError:
             return ()
-        except UnsupportedCodecError as error:
-            raise UnavailableError(
-                f"a topic holds batches this installation cannot decompress ({error}); install "
-                "the missing codec (lookup-audit doctor names it)",
-                retry_after_seconds=5.0,
-            ) from error
-        except KafkaError as error:
-            raise UnavailableError(f"Kafka does not answer: {error}") from error
+        except UnavailableError:
+            raise
+        except Exception as error:
+            # Any kind: what a codec raises for a broken batch is not Kafka's.
+            raise self._gone_wrong(error) from error
+        self._notice_silence(bool(polled))
         return [
             Message(r.topic, r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
             for records in polled.values()
             for r in records
         ]
+
+    def _gone_wrong(self, error: Exception) -> UnavailableError:
+        if getattr(error, "retriable", False) and not isinstance(error, CorruptRecordError):
+            return UnavailableError(f"Kafka does not answer: {error}")
+        # After an error inside a batch the client's next poll would never return (kafka-python
+        # 3.0): a new client begins at the last commit.
+        self.close()
+        if isinstance(error, UnsupportedCodecError):
+            text = (
+                f"a topic holds batches this installation cannot decompress ({error}); install "
+                "the missing codec (lookup-audit doctor names it)"
+            )
+        else:
+            text = f"Kafka cannot be read: {type(error).__name__}: {error}"
+        return UnavailableError(text, retry_after_seconds=5.0)
+
+    def _notice_silence(self, has_come: bool) -> None:
+        """Tell a quiet topic from a broker that is gone, of which the client says nothing."""
+        now = time.monotonic()
+        if not has_come and now - self._heard_at > _SILENCE_SECONDS:
+            _knock(self._config.bootstrap_servers)
+            self._heard_at = now
+        elif has_come:
+            self._heard_at = now
 
     def commit(self, next_offsets: Mapping[Place, int]) -> None:
         """See :meth:`Source.commit`."""
@@ -214,8 +238,27 @@ class KafkaSource:
     def close(self) -> None:
         """See :meth:`Source.close`."""
         if self._consumer is not None:
-            self._consumer.close(autocommit=False, timeout_ms=5_000)
+            try:
+                self._consumer.close(autocommit=False, timeout_ms=5_000)
+            except KafkaError as error:
+                logger.warning("The group was not left in order: %s", error)
             self._consumer = None
+
+
+def _knock(bootstrap_servers: str) -> None:
+    """Raise UnavailableError where none of the addresses accepts a connection."""
+    refused: OSError | None = None
+    for address in bootstrap_servers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
+        except ValueError:
+            return  # without a port, in a form only the client understands
+        except OSError as error:
+            refused = error
+        else:
+            return
+    raise UnavailableError(f"no Kafka broker answers at {bootstrap_servers}: {refused}")
 
 
 def cluster_id(config: KafkaConfig) -> str:
@@ -259,93 +302,6 @@ def end_offsets(config: KafkaConfig, topics: Sequence[str]) -> dict[Place, int]:
             consumer.close(autocommit=False)
     except KafkaError as error:
         raise UnavailableError(f"Kafka does not answer: {error}") from error
-
-
-class DeadLetterPublisher(Protocol):
-    """Where dead letters go besides the table."""
-
-    def publish(self, letters: Sequence[DeadLetter]) -> None:
-        """Hand over and wait until all are acknowledged; raises UnavailableError."""
-
-    def close(self) -> None:
-        """Release the connection."""
-
-
-class KafkaDeadLetters:
-    """Publishes original bytes, key and headers to the dead-letter topic, with the origin."""
-
-    def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 30.0):
-        self._config = config
-        self._timeout = timeout_seconds
-        self._producer: Any = None
-
-    def publish(self, letters: Sequence[DeadLetter]) -> None:
-        """See :meth:`DeadLetterPublisher.publish`."""
-        if not letters:
-            return
-        deadline = time.monotonic() + self._timeout
-        try:
-            producer = self._connected()
-            futures = [
-                producer.send(
-                    Topic.DEAD_LETTERS.value,
-                    key=letter.message.key,
-                    value=_sendable(letter.message),
-                    headers=dead_letter_headers(letter),
-                )
-                for letter in letters
-            ]
-            producer.flush(timeout=self._timeout)
-            for future in futures:
-                future.get(timeout=max(0.1, deadline - time.monotonic()))
-        except KafkaError as error:
-            raise UnavailableError(f"dead letters were not acknowledged: {error}") from error
-
-    def _connected(self) -> Any:
-        if self._producer is None:
-            self._producer = KafkaProducer(
-                bootstrap_servers=self._config.bootstrap_servers.split(","),
-                acks="all",
-                enable_idempotence=True,
-                compression_type="lz4",
-                linger_ms=5,
-                # A record that came in must go out again, with headers on top.
-                max_request_size=32 * 2**20,
-                max_block_ms=int(self._timeout * 1000),
-                **self._config.security,
-            )
-        return self._producer
-
-    def close(self) -> None:
-        """See :meth:`DeadLetterPublisher.close`."""
-        if self._producer is not None:
-            self._producer.close(timeout=5)
-            self._producer = None
-
-
-def _sendable(message: Message) -> bytes | None:
-    """The value; an empty one for a record without key and value, which no client can send."""
-    return b"" if message.key is None and message.value is None else message.value
-
-
-def dead_letter_headers(letter: DeadLetter) -> list[tuple[str, bytes]]:
-    """The original headers, then where the message came from and why it is here."""
-    message, rejected = letter.message, letter.rejected
-    kept = [(name, value) for name, value in message.headers if name not in _DLQ_HEADERS]
-    attempt = next((v for n, v in message.headers if n == Header.DLQ_ATTEMPT), b"0")
-    origin: list[tuple[str, object]] = [
-        (Header.DLQ_REASON, rejected.reason.value),
-        (Header.DLQ_FIELD, rejected.field),
-        (Header.DLQ_MESSAGE, rejected.message),
-        (Header.DLQ_TOPIC, message.topic),
-        (Header.DLQ_PARTITION, message.partition),
-        (Header.DLQ_OFFSET, message.offset),
-        (Header.DLQ_TIMESTAMP, message.timestamp_ms),
-        (Header.DLQ_ATTEMPT, int(attempt) + 1 if attempt.isdigit() else 1),
-    ]
-    return kept + [
-        (str(name), str(value).encode("utf-8", "surrogatepass")) for name, value in origin
-    ]
 
 
 def missing_codecs() -> list[str]:

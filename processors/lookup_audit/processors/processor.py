@@ -91,6 +91,7 @@ class Processor:
         self._oldest = 0.0
         self._paused = False
         self._settled: dict[Place, int] = {}
+        self._uncommitted: dict[Place, int] = {}
         self._lag_measured = 0.0
         self._last_message = time.monotonic()
         self.problem: str | None = "starting"
@@ -109,6 +110,8 @@ class Processor:
         finally:
             self._abandoned.set()
             self._writer.shutdown(wait=True)
+            # What is left was not stored in time: leaving the group must not try once more.
+            self._drop()
             self._source.close()
             if self._sink is not None:
                 self._sink.close()
@@ -136,7 +139,13 @@ class Processor:
         """
         self._ready_sink()
         self._prepare()
-        messages = self._source.poll(timeout_seconds, self._config.poll_messages)
+        messages: Sequence[Message] = ()
+        broker_away: UnavailableError | None = None
+        try:
+            messages = self._source.poll(timeout_seconds, self._config.poll_messages)
+        except UnavailableError as error:
+            # What was read before can still be stored.
+            broker_away = error
         if messages:
             self._last_message = time.monotonic()
             self._telemetry.received(messages)
@@ -151,6 +160,8 @@ class Processor:
             elif self._is_full() and not self._paused:
                 self._source.pause()
                 self._paused = True
+        if broker_away is not None:
+            raise broker_away
         if self._paused and not self._is_full():
             self._source.resume()
             self._paused = False
@@ -192,9 +203,11 @@ class Processor:
             started = time.monotonic()
             try:
                 written = self._ready_sink().write(batch)
-            except LookupAuditError as error:
+            except Exception as error:
                 # Refusals too: a missing table or right is mended outside, and nothing is skipped.
-                self._report(str(error))
+                if not isinstance(error, LookupAuditError) and self.problem != str(error):
+                    logger.exception("A batch could not be stored, for a reason unforeseen.")
+                self._report(str(error) or type(error).__name__)
                 self._telemetry.write_failed(type(error).__name__)
                 if abandoned.wait(wait):
                     return None
@@ -207,6 +220,7 @@ class Processor:
     def _settle(self, *, wait: bool, timeout_seconds: float | None = None) -> bool:
         """Commit a batch that has been stored; whether nothing is being written any more."""
         if self._writing is None:
+            self._commit()
             return True
         batch, future = self._writing
         if not wait and not future.done():
@@ -217,19 +231,30 @@ class Processor:
             return False
         self._writing = None
         if written is not None:
-            self._source.commit(batch.next_offsets)
             self._settled |= batch.next_offsets
+            self._uncommitted |= batch.next_offsets
+            self._commit()
         return True
+
+    def _commit(self) -> None:
+        """Commit what is stored; what the broker does not take now is tried again."""
+        if self._uncommitted:
+            self._source.commit(self._uncommitted)
+            self._uncommitted = {}
 
     def _drain(self) -> None:
         """Store and commit what was read; gives up only where a dependency stays away."""
         deadline = time.monotonic() + 30.0
-        while self._writing is not None or self._parts:
-            if self._writing is None:
-                self._start_writing()
-            if not self._settle(wait=True, timeout_seconds=max(0.1, deadline - time.monotonic())):
-                logger.warning("Stopped with messages not stored; they will be read again.")
-                return
+        try:
+            while self._writing is not None or self._parts:
+                if self._writing is None:
+                    self._start_writing()
+                left = max(0.1, deadline - time.monotonic())
+                if not self._settle(wait=True, timeout_seconds=left):
+                    logger.warning("Stopped with messages not stored; they will be read again.")
+                    return
+        except UnavailableError as error:
+            logger.warning("Stopped before all offsets were committed: %s", error)
 
     def _on_revoked(self, places: frozenset[Place]) -> None:
         """Store and commit before the partitions go; what cannot be stored in time is dropped."""
@@ -245,10 +270,14 @@ class Processor:
             logger.warning("Offsets were not committed before a rebalance: %s", error)
         if self._writing is not None or self._parts:
             logger.warning("A rebalance came before a batch was stored; it will be read again.")
-            self._abandoned.set()
-            self._writing = None
-            self._parts, self._buffered_bytes = [], 0
-        self._paused = False
+            self._drop()
+        # Their next owner decides; what it read again must not be committed over.
+        self._uncommitted = {}
+
+    def _drop(self) -> None:
+        self._abandoned.set()
+        self._writing = None
+        self._parts, self._buffered_bytes = [], 0
 
     def _report(self, problem: str | None) -> None:
         if problem and problem != self.problem:

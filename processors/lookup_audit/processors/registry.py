@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
+from pydantic import ValidationError
 
 from lookup_audit.processors.store import Store
-from lookup_audit.schemas.errors import UnavailableError
+from lookup_audit.schemas.errors import LookupAuditError, UnavailableError
 from lookup_audit.schemas.ruleset import Appointment, Registry, Ruleset
 
 logger = logging.getLogger(__name__)
@@ -90,8 +91,11 @@ class RegistryKeeper:
             return
         try:
             self._on_change(load_registry(self._store))
-        except UnavailableError:
+        except (LookupAuditError, ValidationError) as error:
             if self._read_at is None:
-                raise
-            logger.warning("The ruleset registry could not be read; the last one known serves.")
+                text = f"the ruleset registry cannot be read: {error}"
+                raise UnavailableError(text, retry_after_seconds=1.0) from error
+            logger.warning(
+                "The ruleset registry could not be read; the last one known serves: %s", error
+            )
         self._read_at = now

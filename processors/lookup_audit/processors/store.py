@@ -36,6 +36,9 @@ _INSERT_SETTINGS: dict[str, Any] = {
     "deduplicate_blocks_in_dependent_materialized_views": 1,
     # One Arrow batch is one block, so that one token covers it.
     "max_insert_block_size": 1_048_576,
+    # A backfill spreads one batch over all the weeks of the retention; the default of 100 would
+    # refuse it for ever.
+    "max_partitions_per_insert_block": 0,
     "input_format_null_as_default": 0,
     "input_format_arrow_allow_missing_columns": 0,
 }

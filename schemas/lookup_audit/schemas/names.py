@@ -47,6 +47,7 @@ class Header(StrEnum):
     DLQ_OFFSET = "dlq.original.offset"
     DLQ_TIMESTAMP = "dlq.original.timestamp"
     DLQ_ATTEMPT = "dlq.attempt"
+    DLQ_VALUE_BYTES = "dlq.value.bytes"
 
 
 Mode = Literal["dense", "hybrid", "lexical", "unknown"]

@@ -34,6 +34,7 @@ def test_a_known_token_is_accepted_in_any_case_of_its_scheme() -> None:
 @pytest.mark.parametrize(
     "header",
     [None, "", "Bearer", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {HASHES[0]}"],
+    ids=["none", "empty", "no-token", "other-scheme", "no-scheme", "longer-token", "hash-as-token"],
 )
 def test_anything_else_is_refused(header: str | None) -> None:
     assert not is_accepted(header, HASHES)

@@ -1,6 +1,6 @@
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -8,6 +8,7 @@ import pytest
 from opentelemetry.metrics import NoOpMeterProvider
 
 from lookup_audit.processors.batch import EncodedBatch
+from lookup_audit.processors.kafka_source import Place
 from lookup_audit.processors.processor import Processor, ProcessorConfig
 from lookup_audit.processors.sink import Sink, Written
 from lookup_audit.processors.telemetry import ProcessorTelemetry
@@ -213,3 +214,70 @@ def test_a_batch_that_cannot_be_stored_before_a_rebalance_is_read_again() -> Non
     with running(again):
         wait_for(lambda: source.committed == {PLACE: 30})
     assert sink.stored == ids
+
+
+def test_a_commit_the_broker_does_not_take_is_made_up_for_without_new_messages() -> None:
+    class NoCommits(ListSource):
+        refused = 0
+
+        def commit(self, next_offsets: Mapping[Place, int]) -> None:
+            if self.refused < 3:
+                self.refused += 1
+                raise UnavailableError("no coordinator", retry_after_seconds=0.01)
+            super().commit(next_offsets)
+
+    source = NoCommits(in_order([encode(make_lookup()) for _ in range(20)]))
+    processor = make_processor(source, RememberingSink())
+    with running(processor):
+        wait_for(lambda: source.committed == {PLACE: 20})
+    assert processor.has_settled({PLACE: 20})
+
+
+def test_what_was_read_is_stored_though_the_broker_is_away() -> None:
+    ids, source = lookups(10)
+    sink = RememberingSink()
+    processor = make_processor(source, sink, flush_seconds=0.2)
+    with running(processor):
+        wait_for(lambda: source.position == 10)
+        source.is_down = True
+        wait_for(lambda: sink.stored == ids)
+        wait_for(lambda: processor.problem == "the broker is down")
+
+
+def test_a_fault_of_ours_while_storing_is_logged_once_and_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ids, source = lookups(10)
+    sink = RememberingSink()
+    sink.error = ZeroDivisionError("ours")
+    processor = make_processor(source, sink)
+    with running(processor):
+        wait_for(lambda: processor.problem == "ours")
+        time.sleep(0.5)
+        sink.error = None
+        wait_for(lambda: source.committed == {PLACE: 10})
+    assert sink.stored == ids
+    assert [r.levelname for r in caplog.records].count("ERROR") == 1
+
+
+def test_leaving_the_group_does_not_store_what_the_drain_gave_up() -> None:
+    class Leaving(ListSource):
+        """Calls back on close, as a real consumer does."""
+
+        def close(self) -> None:
+            self.on_revoked(frozenset({PLACE}))
+            super().close()
+
+    source = Leaving(in_order([encode(make_lookup()) for _ in range(10)]))
+    sink = RememberingSink()
+    processor = make_processor(source, sink, flush_seconds=60)
+    processor.step(timeout_seconds=0)
+
+    def give_up() -> None:
+        return
+
+    processor._drain = give_up  # type: ignore[method-assign]  # thirty seconds are too long here
+    processor.stop()
+    processor.run()
+    assert (sink.stored, source.committed, source.is_closed) == ([], {}, True)
+    assert sink.is_closed

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS audit_store.dead_letters
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toMonday(kafka_timestamp)
-ORDER BY (kafka_cluster, kafka_topic, kafka_partition, kafka_offset)
+ORDER BY (kafka_cluster, kafka_topic, kafka_partition, kafka_offset, kafka_timestamp)
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1;
 
 CREATE TABLE IF NOT EXISTS audit_store.repeats
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS audit_store.repeats
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toMonday(kafka_timestamp)
-ORDER BY (kafka_cluster, kafka_topic, kafka_partition, kafka_offset)
+ORDER BY (kafka_cluster, kafka_topic, kafka_partition, kafka_offset, kafka_timestamp)
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1;
 
 CREATE TABLE IF NOT EXISTS audit_store.rulesets

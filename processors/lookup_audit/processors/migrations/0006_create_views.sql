@@ -160,6 +160,13 @@ SELECT
                     answer = 'partly', 'low_score_partly', 'low_score_refusal'),
         concat(lower(level), '_', answer)
     ) AS cell
-FROM decided AS d
-INNER JOIN audit_store.lookups AS l ON l.tenant = d.tenant AND l.event_id = d.event_id
+FROM (
+    SELECT
+        tenant, event_id, occurred_at, service, mode, model_version, reported_level, quality_basis
+    FROM audit_store.lookups
+    WHERE id_hash IN (
+        SELECT cityHash64('lookup', tenant, arrayJoin(lookup_event_ids)) FROM audit_store.outcomes
+    )
+) AS l
+INNER JOIN decided AS d ON l.tenant = d.tenant AND l.event_id = d.event_id
 LEFT JOIN judged AS j ON j.tenant = d.tenant AND j.outcome_id = d.outcome_id;
