@@ -23,7 +23,8 @@ from starlette.routing import BaseRoute, Route
 
 from lookup_audit.collector.auth import RequireToken
 from lookup_audit.collector.body import check_content_type, read_body
-from lookup_audit.collector.config import CollectorConfig
+from lookup_audit.collector.config import CollectorConfig, is_loopback
+from lookup_audit.collector.cross_site import RefuseCrossSite
 from lookup_audit.collector.envelope import Arrival, read_trace_parent
 from lookup_audit.collector.ingest import Sorted, sort_events
 from lookup_audit.collector.pressure import Budget, OverloadedError
@@ -87,6 +88,9 @@ def make_app(
             await publisher.close()
 
     middleware = [Middleware(TimeRequests, metrics=metrics)]
+    # Behind tokens a browser has nothing to abuse, and the service may go by any name.
+    is_known = is_loopback if not config.token_hashes else (lambda host: True)
+    middleware.append(Middleware(RefuseCrossSite, is_known_host=is_known))
     if config.token_hashes:
         middleware.append(Middleware(RequireToken, token_hashes=config.token_hashes))
     return Starlette(

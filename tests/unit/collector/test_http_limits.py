@@ -94,7 +94,7 @@ def test_another_type_is_answered_415_with_the_type_to_send(content_type: str) -
 
 
 def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
-    head = b"POST /v1/lookups HTTP/1.1\r\nHost: x\r\nContent-Length: 2001\r\n\r\n"
+    head = b"POST /v1/lookups HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2001\r\n\r\n"
     with (
         running(max_body_bytes=2000, max_event_bytes=2000) as collector,
         socket.create_connection(("127.0.0.1", collector.server.port), timeout=10) as sock,
@@ -148,7 +148,7 @@ def test_a_slow_caller_is_answered_408_and_others_are_served_meanwhile() -> None
     with running(body_timeout_seconds=0.5) as collector:
         with socket.create_connection(("127.0.0.1", collector.server.port), timeout=10) as slow:
             slow.sendall(
-                b"POST /v1/lookups HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+                b"POST /v1/lookups HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
                 b"Content-Type: application/json\r\n\r\n{"
             )
             started = time.monotonic()
@@ -169,7 +169,7 @@ def test_a_caller_that_goes_away_in_the_middle_does_no_harm() -> None:
     with running() as collector:
         for _ in range(5):
             with socket.create_connection(("127.0.0.1", collector.server.port)) as sock:
-                sock.sendall(b"POST /v1/lookups HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+                sock.sendall(b"POST /v1/lookups HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
         assert collector.post(EVENT).status == 202
     assert collector.values == [EVENT]
 

@@ -56,7 +56,7 @@ def test_ipv6_loopback_is_served() -> None:
     with CollectorServer(app(), CollectorConfig(host="::1", port=0)) as server:
         assert server.url == f"http://[::1]:{server.port}"
         with socket.create_connection(("::1", server.port), timeout=5) as sock:
-            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert sock.recv(20).startswith(b"HTTP/1.1 200")
 
 

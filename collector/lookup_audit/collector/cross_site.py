@@ -1,0 +1,45 @@
+"""Keeps other web sites from using the reader's browser against a service on loopback.
+
+A page from anywhere can make a browser send requests to 127.0.0.1. Browsers say where a request
+comes from; senders that are not browsers say nothing and are let through. A name that was pointed
+at this machine (DNS rebinding) shows in ``Host``.
+"""
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class RefuseCrossSite:
+    """ASGI middleware that answers 403 to a browser's request from another site.
+
+    Args:
+        app: What to guard.
+        is_known_host: Whether ``Host`` may name this service, port left out.
+    """
+
+    def __init__(self, app: ASGIApp, is_known_host: Callable[[str], bool] = lambda host: True):
+        self.app = app
+        self._is_known_host = is_known_host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the call on, or refuse it before its body is read."""
+        if scope["type"] == "http" and (reason := self._objection(Headers(scope=scope))):
+            await JSONResponse({"error": reason}, status_code=403)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def _objection(self, headers: Headers) -> str:
+        host = headers.get("host", "")
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            return "requests from another web site are not taken"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return f"requests from the web site {origin} are not taken"
+        name = urlsplit(f"//{host}").hostname or ""
+        if host and not self._is_known_host(name):
+            return f"this service is not known as {name}; use 127.0.0.1 or localhost"
+        return ""
