@@ -169,7 +169,9 @@ def test_a_caller_that_goes_away_in_the_middle_does_no_harm() -> None:
     with running() as collector:
         for _ in range(5):
             with socket.create_connection(("127.0.0.1", collector.server.port)) as sock:
-                sock.sendall(b"POST /v1/lookups HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+                sock.sendall(
+                    b"POST /v1/lookups HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 9\r\n\r\n{"
+                )
         assert collector.post(EVENT).status == 202
     assert collector.values == [EVENT]
 
