@@ -25,7 +25,7 @@ test-slow: ## the long fault tests
 
 test-kafka: ## the suite's Kafka tests on a real Apache Kafka (needs java and mvn)
 	@.ci/setup demo dev
-	@$(BIN)/python -m pytest -m apache_kafka $(ARGS)
+	@$(BIN)/python -m pytest -m "apache_kafka and not slow" $(ARGS)
 
 kafka-available:
 	@.ci/setup demo dev

@@ -2,8 +2,8 @@
 
 Load it with ``pytest_plugins = ["tests.support.broker_fixtures"]``. A test of one kind alone takes
 ``embedded_broker`` or ``apache_kafka``, or pins ``broker_kind`` with ``indirect``. Brokers live
-for the whole session and are shared: use topics and groups of your own (``make_topic``), and
-start a broker again that you ended. Types for annotations are in ``tests.support.brokers``; a test
+for a module and are shared in it: use topics and groups of your own (``make_topic``), and start a
+broker again that you ended. Types for annotations are in ``tests.support.brokers``; a test
 module that imports this one keeps pytest from loading it as a plugin.
 """
 
@@ -27,7 +27,7 @@ from tests.support.containers import KafkaInContainer, docker_unavailable
 _FIXTURE_OF = {EMBEDDED: "embedded_broker", APACHE: "apache_kafka", DOCKER: "kafka_container"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def embedded_broker(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[EmbeddedBrokerUnderTest]:
@@ -35,7 +35,7 @@ def embedded_broker(
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apache.ApacheKafka]:
     if reason := apache.available():
         pytest.skip(f"Apache Kafka cannot be started here: {reason}")
@@ -43,7 +43,7 @@ def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apache.Ap
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kafka_container() -> Iterator[KafkaInContainer]:
     if reason := docker_unavailable():
         pytest.skip(f"Kafka's container cannot be started here: {reason}")
@@ -56,7 +56,7 @@ def kafka_container() -> Iterator[KafkaInContainer]:
 
 
 @pytest.fixture(
-    scope="session",
+    scope="module",
     params=[
         EMBEDDED,
         pytest.param(APACHE, marks=pytest.mark.apache_kafka),
@@ -67,7 +67,7 @@ def broker_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, broker_kind: str) -> RunningBroker:
     running: RunningBroker = request.getfixturevalue(_FIXTURE_OF[broker_kind])
     return running
