@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +27,6 @@ from tests.support.events import encode, make_judgement, make_lookup, make_outco
 
 pytest_plugins = ["tests.support.broker_fixtures"]
 
-GROUP = "pipeline"
-
 
 @dataclass
 class Deployment:
@@ -36,17 +35,23 @@ class Deployment:
     broker: RunningBroker
     store: str
     data_dir: Path
+    group: str
 
     def process(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             [
-                *(str(COMMAND), "process", "--store", self.store, "--group", GROUP),
+                *(str(COMMAND), "process", "--store", self.store, "--group", self.group),
                 *("--bootstrap", self.broker.bootstrap),
             ],
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=self.log.open("ab"),
             env=clean_environment(),
         )
+
+    @property
+    def log(self) -> Path:
+        """What the processors said."""
+        return self.data_dir.with_suffix(".log")
 
     def query(self, sql: str) -> list[dict[str, object]]:
         options = ["--data-dir", str(self.data_dir)]
@@ -63,13 +68,13 @@ class Deployment:
         """Wait until the group has committed everything that the topics hold."""
         ends = end_offsets(KafkaConfig(bootstrap_servers=self.broker.bootstrap), PROCESSED_TOPICS)
         consumer = KafkaConsumer(
-            bootstrap_servers=self.broker.bootstrap, group_id=GROUP, enable_auto_commit=False
+            bootstrap_servers=self.broker.bootstrap, group_id=self.group, enable_auto_commit=False
         )
         try:
             deadline = time.monotonic() + seconds
             behind = True
             while behind:
-                assert time.monotonic() < deadline, "the processor did not come to the end"
+                assert time.monotonic() < deadline, self.log.read_text("utf-8")[-4000:]
                 time.sleep(0.2)
                 behind = any(
                     (consumer.committed(TopicPartition(*place)) or 0) < end
@@ -91,7 +96,7 @@ def deployment(broker: RunningBroker, tmp_path: Path) -> Iterator[Deployment]:
     try:
         done = run_command("migrate", "--store", store, "--bootstrap", broker.bootstrap)
         assert done.returncode == 0, done.stderr
-        yield Deployment(broker, store, data_dir)
+        yield Deployment(broker, store, data_dir, f"pipeline-{uuid.uuid4().hex}")
     finally:
         if container is not None:
             container.stop()

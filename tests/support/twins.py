@@ -154,6 +154,9 @@ class ListSource:
         if not self.lose_commits:
             self.committed |= next_offsets
 
+    def commit_soon(self, next_offsets: Mapping[Place, int]) -> None:
+        self.commit(next_offsets)
+
     def pause(self) -> None:
         self.is_paused = True
 

@@ -62,6 +62,9 @@ class Source(Protocol):
     def commit(self, next_offsets: Mapping[Place, int]) -> None:
         """Remember how far everything is stored; a lost commit only means reading again."""
 
+    def commit_soon(self, next_offsets: Mapping[Place, int]) -> None:
+        """Commit without waiting for the answer: all that a rebalance allows. Never raises."""
+
     def pause(self) -> None:
         """Fetch nothing more, but stay a member of the group."""
 
@@ -76,6 +79,16 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Leave the group."""
+
+
+def _held(consumer: Any, next_offsets: Mapping[Place, int]) -> dict[Any, Any]:
+    """The client's form of the offsets, for the partitions it still has."""
+    held = {(tp.topic, tp.partition) for tp in consumer.assignment()}
+    return {
+        TopicPartition(*place): OffsetAndMetadata(offset, "", -1)
+        for place, offset in next_offsets.items()
+        if place in held
+    }
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped library
@@ -190,12 +203,7 @@ class KafkaSource:
     def commit(self, next_offsets: Mapping[Place, int]) -> None:
         """See :meth:`Source.commit`."""
         consumer = self._connected()
-        held = {(tp.topic, tp.partition) for tp in consumer.assignment()}
-        offsets = {
-            TopicPartition(*place): OffsetAndMetadata(offset, "", -1)
-            for place, offset in next_offsets.items()
-            if place in held
-        }
+        offsets = _held(consumer, next_offsets)
         if not offsets:
             return
         try:
@@ -205,6 +213,16 @@ class KafkaSource:
             logger.warning("Offsets %s were not committed: %s", dict(next_offsets), error)
         except KafkaError as error:
             raise UnavailableError(f"Kafka does not take the commit: {error}") from error
+
+    def commit_soon(self, next_offsets: Mapping[Place, int]) -> None:
+        """See :meth:`Source.commit_soon`."""
+        # The client calls back about a rebalance on its own thread, where waiting for an answer
+        # is an error. A commit that comes too late only means that the next owner reads again.
+        try:
+            if self._consumer is not None and (offsets := _held(self._consumer, next_offsets)):
+                self._consumer.commit_async(offsets)
+        except KafkaError as error:
+            logger.warning("Offsets were not committed before a rebalance: %s", error)
 
     def pause(self) -> None:
         """See :meth:`Source.pause`."""

@@ -217,10 +217,13 @@ class Processor:
                 self._telemetry.written(written, batch, time.monotonic() - started)
                 return written
 
-    def _settle(self, *, wait: bool, timeout_seconds: float | None = None) -> bool:
+    def _settle(
+        self, *, wait: bool, timeout_seconds: float | None = None, commit: bool = True
+    ) -> bool:
         """Commit a batch that has been stored; whether nothing is being written any more."""
         if self._writing is None:
-            self._commit()
+            if commit:
+                self._commit()
             return True
         batch, future = self._writing
         if not wait and not future.done():
@@ -233,7 +236,8 @@ class Processor:
         if written is not None:
             self._settled |= batch.next_offsets
             self._uncommitted |= batch.next_offsets
-            self._commit()
+            if commit:
+                self._commit()
         return True
 
     def _commit(self) -> None:
@@ -259,15 +263,13 @@ class Processor:
     def _on_revoked(self, places: frozenset[Place]) -> None:
         """Store and commit before the partitions go; what cannot be stored in time is dropped."""
         deadline = time.monotonic() + 5.0
-        try:
-            while self._writing is not None or self._parts:
-                if self._writing is None:
-                    self._start_writing()
-                left = max(0.05, deadline - time.monotonic())
-                if not self._settle(wait=True, timeout_seconds=left):
-                    break
-        except UnavailableError as error:
-            logger.warning("Offsets were not committed before a rebalance: %s", error)
+        while self._writing is not None or self._parts:
+            if self._writing is None:
+                self._start_writing()
+            left = max(0.05, deadline - time.monotonic())
+            if not self._settle(wait=True, timeout_seconds=left, commit=False):
+                break
+        self._source.commit_soon(self._uncommitted)
         if self._writing is not None or self._parts:
             logger.warning("A rebalance came before a batch was stored; it will be read again.")
             self._drop()
