@@ -38,15 +38,14 @@ class Deployment:
     group: str
 
     def process(self) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            [
-                *(str(COMMAND), "process", "--store", self.store, "--group", self.group),
-                *("--bootstrap", self.broker.bootstrap),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=self.log.open("ab"),
-            env=clean_environment(),
-        )
+        command = [
+            *(str(COMMAND), "process", "--store", self.store, "--group", self.group),
+            *("--bootstrap", self.broker.bootstrap),
+        ]
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=log, env=clean_environment()
+            )
 
     @property
     def log(self) -> Path:
