@@ -4,53 +4,19 @@ All three answer the same statements; in each it is the engine that refuses a ch
 """
 
 import base64
-import json
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lookup_audit.deploy.embedded.data_dir import DataDir
 from lookup_audit.deploy.embedded.read_only import QueryError, ReadOnlyEngine, escape
-from lookup_audit.schemas.errors import ConfigError, LookupAuditError, UnavailableError
+from lookup_audit.processors.reading import QueryRefusedError, Reader
+from lookup_audit.schemas.errors import ConfigError, UnavailableError
 
 DEFAULT_DATA_DIR = Path("lookup-audit-data")
-
-
-class QueryRefusedError(LookupAuditError):
-    """The engine refuses a statement; the message is the engine's own."""
-
-
-class Reader(Protocol):
-    """Answers one reading statement in a ClickHouse output format."""
-
-    def raw(
-        self, sql: str, output_format: str, parameters: Mapping[str, object] | None = None
-    ) -> bytes:
-        """Run a statement.
-
-        Args:
-            sql: One reading statement.
-            output_format: Such as ``JSONEachRow``.
-            parameters: Values of ``{name:Type}``.
-
-        Raises:
-            QueryRefusedError: The statement is wrong or would change something.
-            UnavailableError: Nothing answers.
-        """
-
-    def close(self) -> None:
-        """Release what is held."""
-
-
-def rows(
-    reader: Reader, sql: str, parameters: Mapping[str, object] | None = None
-) -> list[dict[str, Any]]:
-    """The rows of an answer as mappings."""
-    answer = reader.raw(sql, "JSONEachRow", parameters)
-    return [json.loads(line) for line in answer.splitlines() if line]
 
 
 class HttpReader:
@@ -81,7 +47,7 @@ class HttpReader:
             self._headers["Authorization"] = f"Basic {encoded}"
 
     def raw(
-        self, sql: str, output_format: str, parameters: Mapping[str, object] | None = None
+        self, sql: str, *, output_format: str, parameters: Mapping[str, Any] | None = None
     ) -> bytes:
         """See :meth:`Reader.raw`."""
         options = {
@@ -120,7 +86,7 @@ class EngineReader:
         self._engine = ReadOnlyEngine(str(data_dir.engine), connections=1)
 
     def raw(
-        self, sql: str, output_format: str, parameters: Mapping[str, object] | None = None
+        self, sql: str, *, output_format: str, parameters: Mapping[str, Any] | None = None
     ) -> bytes:
         """See :meth:`Reader.raw`."""
         values = {name: escape(str(value)) for name, value in (parameters or {}).items()}

@@ -7,7 +7,7 @@ over zero events has no value. Intervals are Wilson's at 95 % (Wilson 1927, JASA
 from typing import Any
 
 from lookup_audit.deploy.cli.options import print_table
-from lookup_audit.deploy.reader import Reader, rows
+from lookup_audit.processors.reading import Reader, rows
 
 HEADLINE_SQL = """
 WITH
@@ -107,7 +107,7 @@ def print_headline(reader: Reader) -> None:
     )
     print_table(
         [name.replace("_", " ") for name in columns],
-        [[_number(row[name]) for name in columns] for row in found],
+        [[row[name] for name in columns] for row in found],
     )
 
 
@@ -115,7 +115,7 @@ def _headline_row(row: dict[str, Any]) -> list[object]:
     return [
         row["model_version"],
         row["mode"],
-        _number(row["lookups"]),
+        row["lookups"],
         f"{row['errors']}/{row['judged_high']}",
         _rate(row["error_rate"], row["error_centre"], row["error_half"]),
         f"{row['refusals']}/{row['low_with_outcome']}",
@@ -128,11 +128,6 @@ def _rate(rate: float | None, centre: float | None, half: float | None) -> str:
     if rate is None or centre is None or half is None:
         return "no value"
     return f"{rate:.2f} ({max(0.0, centre - half):.2f}-{min(1.0, centre + half):.2f})"
-
-
-def _number(value: object) -> object:
-    # Counts are 64-bit and come as text where the format quotes them.
-    return int(value) if isinstance(value, str) and value.isdigit() else value
 
 
 def example_lookups(reader: Reader) -> list[tuple[str, str]]:

@@ -14,8 +14,9 @@ from lookup_audit.deploy.cli.up import wait_for_signal, welcome
 from lookup_audit.deploy.demo.run import DemoSummary, Progress, run_demo
 from lookup_audit.deploy.demo.scoring import registry_entries
 from lookup_audit.deploy.embedded.stack import Stack, StackConfig
-from lookup_audit.deploy.reader import Reader, open_reader
+from lookup_audit.deploy.reader import open_reader
 from lookup_audit.deploy.report import example_lookups, print_headline
+from lookup_audit.processors.reading import Reader
 from lookup_audit.schemas.ruleset import Appointment, Ruleset
 
 _SERVICE = "handbook-knowledge"

@@ -15,8 +15,8 @@ from lookup_audit.deploy.cli.options import (
     reader_for,
 )
 from lookup_audit.deploy.embedded.data_dir import DataDir
-from lookup_audit.deploy.reader import Reader, rows
 from lookup_audit.deploy.redrive import DeadLetterRow, redrive
+from lookup_audit.processors.reading import Reader, rows
 from lookup_audit.schemas.errors import ConfigError
 
 

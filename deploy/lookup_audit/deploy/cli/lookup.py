@@ -12,7 +12,7 @@ from lookup_audit.deploy.cli.options import (
     reader_for,
 )
 from lookup_audit.deploy.explain import explain_lookup
-from lookup_audit.deploy.reader import Reader, rows
+from lookup_audit.processors.reading import Reader, rows
 
 _BY_ID = "WHERE event_id = {id:String} ORDER BY tenant"
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lookup_audit.deploy.reader import DEFAULT_DATA_DIR, Reader, open_reader
+from lookup_audit.deploy.reader import DEFAULT_DATA_DIR, open_reader
+from lookup_audit.processors.reading import Reader
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 

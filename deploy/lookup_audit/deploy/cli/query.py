@@ -5,7 +5,7 @@ import json
 import sys
 
 from lookup_audit.deploy.cli.options import add_source, make_parser, printable, reader_for
-from lookup_audit.deploy.reader import QueryRefusedError
+from lookup_audit.processors.reading import QueryRefusedError
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     sql = sys.stdin.read() if args.sql == "-" else args.sql
     reader = reader_for(args)
     try:
-        answer = reader.raw(sql, _FORMATS[args.format])
+        answer = reader.raw(sql, output_format=_FORMATS[args.format])
     except QueryRefusedError as error:
         print(f"lookup-audit query: {error}", file=sys.stderr)
         return 2
