@@ -20,6 +20,7 @@ VERBS = {
     "process": "audit events from Kafka and store them in ClickHouse",
     "ingest": "send events from files or standard input",
     "lookup": "show everything about one lookup",
+    "ratio": "high-score errors against low-score refusals, with intervals",
     "query": "run read-only SQL over the audit database",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",

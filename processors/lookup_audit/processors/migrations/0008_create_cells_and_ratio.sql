@@ -332,3 +332,31 @@ SELECT
     if(refusal > 0, found[5][2] / (1 - found[5][2]), NULL) AS ratio_low,
     if(refusal > 0 AND found[5][3] < 1, found[5][3] / (1 - found[5][3]), NULL) AS ratio_high
 FROM audit.ratio_sums;
+
+-- Cells by level and by layer, a row a day and stratum, with the sums of their intervals.
+CREATE OR REPLACE VIEW audit.cells_daily AS
+WITH answers AS (
+    SELECT
+        day, tenant, model_version, mode, part.1 AS by, part.2 AS value, answer_key,
+        count() AS lookups, sum(weight) AS w,
+        countIf(answer = 'wrong') AS wrongs, sumIf(weight, answer = 'wrong') AS e,
+        countIf(answer = 'partly') AS partlys, countIf(answer = 'right') AS rights,
+        sumIf(weight, answer IN ('wrong', 'partly', 'right')) AS j,
+        countIf(answer = 'refused') AS refusals, sumIf(weight, answer = 'refused') AS r
+    FROM audit.sampled_cells
+    ARRAY JOIN [('level', level), ('layer', layer)] AS part
+    GROUP BY day, tenant, model_version, mode, by, value, answer_key
+)
+SELECT
+    day, tenant, model_version, mode, by, value,
+    sum(lookups) AS with_outcome, sum(wrongs) AS wrong, sum(partlys) AS partly,
+    sum(rights) AS right, sum(refusals) AS refused, wrong + partly + right AS judged,
+    if(judged > 0, sum(e) / sum(j), NULL) AS error_rate,
+    sum(r) / sum(w) AS refusal_rate,
+    sum(e) AS error, sum(j) AS judged_weight, sum(e * e) AS error_error,
+    sum(e * j) AS error_judged, sum(j * j) AS judged_judged,
+    toFloat64(countIf(j > 0)) AS judged_answers,
+    sum(r) AS refusal, sum(w) AS any, sum(r * r) AS refusal_refusal, sum(r * w) AS refusal_any,
+    sum(w * w) AS any_any, toFloat64(count()) AS any_answers
+FROM answers
+GROUP BY day, tenant, model_version, mode, by, value;
