@@ -18,12 +18,10 @@ from lookup_audit.deploy.cli.options import (
 from lookup_audit.deploy.writer import open_writer
 from lookup_audit.processors.sampling import (
     DEFAULT_SIZE,
-    PLANS_TABLE,
-    SAMPLES_TABLE,
     DaySample,
-    batch_token,
     draw_day,
     tenants_of,
+    write_day,
 )
 from lookup_audit.processors.sampling.answers import sampled_answers
 from lookup_audit.processors.sampling.sheet import write_sheet
@@ -130,12 +128,7 @@ def _store(args: argparse.Namespace, samples: list[DaySample], now: datetime) ->
     writer = open_writer(args.store, args.data_dir, os.environ.get("LOOKUP_AUDIT_TOKEN"))
     try:
         for sample in samples:
-            # The plan first: with it the rows can be drawn again, never the other way round.
-            if sample.plan.added:
-                plan = sample.plan_table(now)
-                writer.insert(PLANS_TABLE, plan, token=batch_token(plan))
-            for table in sample.sample_tables(now):
-                writer.insert(SAMPLES_TABLE, table, token=batch_token(table))
+            write_day(writer, sample, now)
     finally:
         writer.close()
 

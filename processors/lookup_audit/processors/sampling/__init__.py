@@ -1,13 +1,11 @@
 """The daily sample: planned, drawn, given to reviewers as a sheet, and read back as judgements."""
 
 from lookup_audit.processors.sampling.day import (
-    PLANS_TABLE,
-    SAMPLES_TABLE,
     DaySample,
-    batch_token,
     draw_day,
     stored_plan,
     tenants_of,
+    write_day,
 )
 from lookup_audit.processors.sampling.draw import draw
 from lookup_audit.processors.sampling.plan import (
@@ -20,16 +18,14 @@ from lookup_audit.processors.sampling.plan import (
 
 __all__ = [
     "DEFAULT_SIZE",
-    "PLANS_TABLE",
-    "SAMPLES_TABLE",
     "DayPlan",
     "DaySample",
     "Stratum",
     "StratumPlan",
-    "batch_token",
     "draw",
     "draw_day",
     "plan_day",
     "stored_plan",
     "tenants_of",
+    "write_day",
 ]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -165,6 +165,33 @@ class DaySample:
             "level": _texts(levels),
             "class": _texts(classes),
         }
+
+
+class RowWriter(Protocol):
+    """What stores rows; a store and each form of writer do."""
+
+    def insert(self, table: str, batch: pa.Table, *, token: str) -> None:
+        """Store rows; the same with the same token once."""
+
+
+def write_day(writer: RowWriter, sample: DaySample, drawn_at: datetime) -> None:
+    """Store what is missing of a day, its plan first.
+
+    With the plan the rows can be drawn again, never the other way round.
+
+    Args:
+        writer: Where rows go.
+        sample: The day.
+        drawn_at: The time now.
+
+    Raises:
+        UnavailableError: The store does not answer; draw the day and write it again.
+    """
+    if sample.plan.added:
+        plan = sample.plan_table(drawn_at)
+        writer.insert(PLANS_TABLE, plan, token=batch_token(plan))
+    for table in sample.sample_tables(drawn_at):
+        writer.insert(SAMPLES_TABLE, table, token=batch_token(table))
 
 
 def _texts(values: Sequence[str]) -> Any:
