@@ -28,7 +28,8 @@ def kappa_of_shares(shares: dict[tuple[Hashable, Hashable], float]) -> float:
 def test_kappa_is_the_one_worked_out_by_hand() -> None:
     # Agreed 35 of 50 = 0.7; by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5.
     found = cohen_kappa({("a", "a"): 20, ("a", "b"): 5, ("b", "a"): 10, ("b", "b"): 15})
-    assert (found.n, found.agreed, found.kappa) == (50, 35, pytest.approx(0.4))
+    assert (found.n, found.agreed) == (50, 35)
+    assert found.kappa == pytest.approx(0.4)
 
 
 def test_the_interval_is_that_of_the_delta_method() -> None:
@@ -64,13 +65,13 @@ def test_the_interval_is_that_of_the_delta_method() -> None:
 
 
 def test_the_interval_holds_the_true_value_as_often_as_it_says() -> None:
-    truth = {
+    truth: dict[tuple[Hashable, Hashable], float] = {
         ("a", "a"): 0.4,
         ("a", "b"): 0.1,
         ("b", "a"): 0.15,
         ("b", "b"): 0.35,
     }
-    kappa = kappa_of_shares(dict(truth))
+    kappa = kappa_of_shares(truth)
     dice = random.Random(7)
     held = 0
     for _ in range(2_000):
