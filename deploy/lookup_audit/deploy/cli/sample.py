@@ -105,6 +105,8 @@ def check_target(path: Path, *, force: bool) -> None:
     """Refuse a file to write that has no known form, or exists; raises ConfigError."""
     if path.suffix.lower() not in (".csv", ".jsonl"):
         raise ConfigError(f"the sheet's name must end with .csv or .jsonl, not {path.name!r}")
+    if not path.parent.is_dir():
+        raise ConfigError(f"cannot write {path}: {path.parent} is no directory")
     if path.exists() and not force:
         raise ConfigError(
             f"{path} exists and may hold verdicts; name another file, or replace it with --force"

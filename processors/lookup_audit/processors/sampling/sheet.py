@@ -5,6 +5,7 @@ good rows count. CSV rows are numbered as a spreadsheet shows them, the heading 
 lines are numbered as lines.
 """
 
+import contextlib
 import csv
 import json
 import os
@@ -107,7 +108,8 @@ def write_sheet(path: Path, answers: Iterable[Answer]) -> int:
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
     return count
 
 
