@@ -146,8 +146,8 @@ def test_a_program_judges_what_it_has_not_judged_yet(up: Up, tmp_path: Path) -> 
 def test_judging_at_the_terminal_goes_on_where_it_was_left(up: Up) -> None:
     fill_up(up, "hand", 3)
     sample(up, "hand", "--size", 100)
-    options = ("--interactive", "--day", DAY, "--tenant", "hand", "--judge-id", "p")
-    options += ("--data-dir", up.data_dir)
+    day = ("--interactive", "--day", DAY, "--tenant", "hand")
+    options = (*day, "--judge-id", "p", "--data-dir", up.data_dir)
     first = run_command("judge", *options, stdin="c\n\nq\n")
     assert first.returncode == 0, first.stderr
     assert "1 recorded, 0 skipped, 2 left of 3" in first.stdout
@@ -205,6 +205,7 @@ def test_agreement_of_two_judges_is_by_mode_and_has_no_value_where_undefined(
         (["judge", "--interactive", "--judge-id", "a"], "--day"),
         (["judge", "--command", "x", "--judge-id", "a", "--source", "human"], "source llm"),
         (["judge", "--endpoint", "ftp://x", "--judge-id", "a", "--day", DAY], "--endpoint"),
+        (["judge", "x.csv", "--judge-id", "a", "--limit", "-1"], "--limit must be positive"),
         (["judge", "--agreement", "--days", "0"], "--days must be at least 1"),
     ],
 )

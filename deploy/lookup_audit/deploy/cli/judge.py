@@ -119,8 +119,8 @@ def run(args: argparse.Namespace) -> int:
 def _judge(args: argparse.Namespace) -> JudgeName:
     if not args.judge_id:
         raise ConfigError("say who judges, with --judge-id ID")
-    if args.retries < 0 or args.timeout <= 0:
-        raise ConfigError("--retries must not be negative, and --timeout must be positive")
+    if args.retries < 0 or args.timeout <= 0 or (args.limit is not None and args.limit < 1):
+        raise ConfigError("--timeout and --limit must be positive, --retries not negative")
     by_machine = args.command is not None or args.endpoint is not None
     if by_machine and args.source not in (None, "llm"):
         raise ConfigError("what --command and --endpoint say is recorded with the source llm")

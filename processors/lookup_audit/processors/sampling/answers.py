@@ -74,18 +74,18 @@ _ORDER = """
 SELECT tenant, outcome_id
 FROM (
     SELECT
-        s.tenant AS tenant, s.event_id AS event_id, any(s.place) AS place,
+        o.tenant AS tenant, o.event_id AS event_id, any(s.place) AS place,
         argMax(o.outcome_id, (o.occurred_at, o.outcome_id)) AS outcome_id,
         argMax(o.action, (o.occurred_at, o.outcome_id)) AS action
     FROM (
+        SELECT tenant, arrayJoin(lookup_event_ids) AS event_id, outcome_id, action, occurred_at
+        FROM audit.outcomes
+    ) AS o
+    INNER JOIN (
         SELECT tenant, event_id, draw / inclusion_probability AS place
         FROM audit.samples
         WHERE day = {day:String} AND ({all:Bool} OR tenant = {tenant:String})
-    ) AS s
-    INNER JOIN (
-        SELECT tenant, arrayJoin(lookup_event_ids) AS event_id, outcome_id, action, occurred_at
-        FROM audit.outcomes
-    ) AS o ON o.tenant = s.tenant AND o.event_id = s.event_id
+    ) AS s ON s.tenant = o.tenant AND s.event_id = o.event_id
     GROUP BY tenant, event_id
 )
 WHERE action = 'answered' OR {refused:Bool}
