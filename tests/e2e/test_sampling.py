@@ -134,6 +134,11 @@ def test_a_program_judges_what_it_has_not_judged_yet(up: Up, tmp_path: Path) -> 
     assert (first["answers"], first["recorded"]) == (3, 2)
     assert [f["outcome_id"] for f in first["failures"]] == ["hook-out-1"]
     up.wait_for("SELECT count() FROM judgements WHERE tenant = 'hook'", "2")
+    dry = run_command(
+        "judge", "--command", command + " all", *options, "--dry-run", "--data-dir", up.data_dir
+    )
+    assert (dry.returncode, dry.stdout[:10]) == (0, "0 recorded")
+    assert "hook-out-1: correct" in dry.stderr
     second = judge(up, "--command", command + " all", *options)
     assert (second["answers"], second["recorded"]) == (1, 1)
     up.wait_for(

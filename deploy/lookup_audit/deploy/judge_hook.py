@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lookup_audit.processors.sampling.answers import Answer
-from lookup_audit.processors.sampling.sheet import VERDICTS
+from lookup_audit.processors.sampling.sheet import VERDICTS, is_whole
 from lookup_audit.schemas.errors import ConfigError, LookupAuditError
 from lookup_audit.schemas.names import JudgementVerdict
 
@@ -101,7 +101,7 @@ def read_verdict(data: bytes) -> HookVerdict:
         given = json.dumps(found.get("verdict"), ensure_ascii=False)[:60]
         raise JudgeFailedError(f"its verdict {given} is none of {', '.join(VERDICTS)}")
     comment = found.get("comment")
-    if comment is not None and not isinstance(comment, str):
+    if comment is not None and not (isinstance(comment, str) and is_whole(comment)):
         raise JudgeFailedError("its comment is no text")
     if len(comment or "") > _MAX_COMMENT:
         raise JudgeFailedError(f"its comment is longer than {_MAX_COMMENT} characters")

@@ -255,6 +255,21 @@ def test_killed_anywhere_the_next_run_completes_the_same_sample(
     assert store.query("SELECT count() FROM audit_store.samples").scalar() == len(expected)
 
 
+@pytest.mark.parametrize("fail_at", [1, 2])
+def test_killed_while_raising_the_size_the_next_run_completes_it(
+    fail_at: int, store: ClickHouseStore
+) -> None:
+    store_lookups(store, *lookups(60))
+    drawn(store, 10)
+    raised = draw_day(store, DAY, "acme", size=40)
+    broken = FailingStore(store, fail_at=frozenset({fail_at}))
+    with pytest.raises(UnavailableError):
+        write_day(broken, raised, datetime.now(UTC))
+    drawn(store)
+    (rule,) = raised.plan.strata.values()
+    assert in_view(store) == dict.fromkeys((o.event_id for o in raised.drawn), rule.probability)
+
+
 def test_many_strata_are_drawn_in_several_queries(
     store: ClickHouseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

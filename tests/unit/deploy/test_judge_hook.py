@@ -51,6 +51,7 @@ def test_a_command_gets_the_answer_and_its_verdict_is_read(tmp_path: Path) -> No
         ("print('{}')", "verdict null is none of"),
         ("print(json.dumps({'verdict': 'CORRECT'}))", '"CORRECT" is none of'),
         ("print(json.dumps({'verdict': 'correct', 'comment': 1}))", "comment is no text"),
+        ("print(json.dumps({'verdict': 'correct', 'comment': chr(0xd800)}))", "is no text"),
         ("print('x' * 10_000_000)", "more than 64 KiB"),
     ],
 )

@@ -70,7 +70,9 @@ def parser() -> argparse.ArgumentParser:
         help="kind of judge (default: human; llm for --command and --endpoint)",
     )
     made.add_argument("--partial", action="store_true", help="send a sheet's good rows anyway")
-    made.add_argument("--dry-run", action="store_true", help="read and check, send nothing")
+    made.add_argument(
+        "--dry-run", action="store_true", help="read, check and ask, but record nothing"
+    )
     made.add_argument("--limit", type=int, metavar="N", help="judge at most N answers")
     made.add_argument(
         "--timeout", type=float, default=60.0, help="seconds a try (default: %(default)s)"
@@ -132,9 +134,11 @@ class _Recorder:
     """Sends judgements and keeps the account."""
 
     def __init__(self, args: argparse.Namespace, judge: JudgeName):
-        self._sender = EventSender(
-            collector_for(args.collector, args.data_dir), os.environ.get("LOOKUP_AUDIT_TOKEN")
-        )
+        # A dry run needs no collector.
+        self._sender = None
+        if not args.dry_run:
+            url = collector_for(args.collector, args.data_dir, option="--collector")
+            self._sender = EventSender(url, os.environ.get("LOOKUP_AUDIT_TOKEN"))
         self._judge = judge
 
     def add(
@@ -154,7 +158,8 @@ class _Recorder:
             comment=comment,
             judged_at=judged_at,
         )
-        self._sender.add(_PATH, place, json.dumps(event, ensure_ascii=False).encode())
+        if self._sender is not None:
+            self._sender.add(_PATH, place, json.dumps(event, ensure_ascii=False).encode())
 
     def add_now(self, answer: Answer, verdict: JudgementVerdict, comment: str) -> None:
         """Send one at once, so that it is recorded whatever happens next."""
@@ -163,7 +168,7 @@ class _Recorder:
         self.finish()
 
     def finish(self) -> Account:
-        return self._sender.finish()
+        return self._sender.finish() if self._sender is not None else Account()
 
 
 def _judge_sheet(args: argparse.Namespace, judge: JudgeName) -> int:
@@ -267,7 +272,8 @@ def _judge_interactively(args: argparse.Namespace, judge: JudgeName) -> int:
     for one in rejected:
         print(printable(f"{one['place']}: {one['message']}"))
     left = total - session.judged - session.skipped
-    print(f"{session.judged} recorded, {session.skipped} skipped, {left} left of {total}")
+    what = "judged and not recorded" if args.dry_run else "recorded"
+    print(f"{session.judged} {what}, {session.skipped} skipped, {left} left of {total}")
     return 1 if rejected else 0
 
 
@@ -291,8 +297,7 @@ def _judge_by_hook(args: argparse.Namespace, judge: JudgeName, hook: Hook) -> in
             judged += 1
             if args.dry_run:
                 _say(f"{answer.outcome_id}: {said.verdict} {said.comment}")
-            else:
-                recorder.add_now(answer, said.verdict, said.comment)
+            recorder.add_now(answer, said.verdict, said.comment)
     account = recorder.finish()
     if args.json:
         print_json(

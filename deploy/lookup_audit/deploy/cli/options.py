@@ -55,8 +55,13 @@ def reader_for(args: argparse.Namespace) -> Reader:
     return open_reader(args.store, args.data_dir, os.environ.get("LOOKUP_AUDIT_TOKEN"))
 
 
-def collector_for(url: str | None, data_dir: Path) -> str:
+def collector_for(url: str | None, data_dir: Path, *, option: str = "--url") -> str:
     """Base URL of the collector to send to: the one named, or that of the running stack.
+
+    Args:
+        url: What the user named.
+        data_dir: Of the stack.
+        option: With which the user names one.
 
     Raises:
         ConfigError: None is named and none runs.
@@ -67,7 +72,7 @@ def collector_for(url: str | None, data_dir: Path) -> str:
     if running is None:
         raise ConfigError(
             f"no stack runs on {data_dir}; start one with 'lookup-audit up', or name a "
-            "collector with --url http://127.0.0.1:4318"
+            f"collector with {option} http://127.0.0.1:4318"
         )
     return running.url
 

@@ -188,6 +188,8 @@ def check_row(number: int, row: Mapping[str, Any]) -> SheetVerdict | SheetFault 
         if value is not None and not isinstance(value, str):
             return SheetFault(number, column, f"must be text, not {json.dumps(value)[:40]}")
         texts[column] = (value or "").strip()
+        if not is_whole(texts[column]):
+            return SheetFault(number, column, "holds half a character (a lone surrogate)")
     if not texts["outcome_id"]:
         return SheetFault(number, "outcome_id", "is empty; restore it from the exported sheet")
     for column, limit in (("outcome_id", _MAX_ID), ("comment", _MAX_COMMENT)):
@@ -210,6 +212,15 @@ def check_row(number: int, row: Mapping[str, Any]) -> SheetVerdict | SheetFault 
     return SheetVerdict(
         number, texts["tenant"], texts["outcome_id"], verdict, texts["comment"], judged_at
     )
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text from JSON can be written: it holds no half of a surrogate pair.
+
+    >>> is_whole("\\ud83d")
+    False
+    """
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | SheetFault]]:

@@ -123,6 +123,8 @@ def test_a_fault_is_named_by_row_and_column(
         ('{"outcome_id": "a"}', "verdict"),
         ('{"outcome_id": "a", "verdict": true}', "verdict"),
         ('{"outcome_id": 7, "verdict": "correct"}', "outcome_id"),
+        ('{"outcome_id": "\\ud83d", "verdict": "correct"}', "outcome_id"),
+        ('{"outcome_id": "a", "verdict": "correct", "comment": "\\udc00"}', "comment"),
     ],
 )
 def test_a_faulty_json_line_is_named(line: str, column: str, tmp_path: Path) -> None:
@@ -159,6 +161,19 @@ def test_what_is_no_sheet_is_refused_with_the_reason(
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=words):
         read_sheet(path)
+
+
+@given(content=st.binary(max_size=120), form=st.sampled_from(["csv", "jsonl"]))
+def test_any_file_is_read_or_refused_and_never_breaks(
+    content: bytes, form: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"any.{form}"
+    path.write_bytes(content if form == "jsonl" else b"outcome_id,verdict\n" + content)
+    try:
+        found = read_sheet(path)
+    except ConfigError:
+        return
+    assert all(v.outcome_id and v.verdict for v in found.verdicts)
 
 
 def test_a_sheet_that_cannot_be_finished_leaves_nothing_behind(tmp_path: Path) -> None:
