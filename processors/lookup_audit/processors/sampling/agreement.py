@@ -57,8 +57,9 @@ def cohen_kappa(cells: Mapping[tuple[Hashable, Hashable], int]) -> Agreement:
     chance = sum(first[verdict] * second[verdict] for verdict in first)
     if chance == n * n:
         return Agreement(n, agreed, None, None, None)
-    observed, expected = agreed / n, chance / (n * n)
-    kappa = (observed - expected) / (1 - expected)
+    expected = chance / (n * n)
+    # (observed - expected) / (1 - expected), in whole numbers as long as it goes.
+    kappa = (agreed * n - chance) / (n * n - chance)
     variance = -((kappa - expected * (1 - kappa)) ** 2)
     for (one, other), count in cells.items():
         if one == other:

@@ -215,9 +215,9 @@ def check_row(number: int, row: Mapping[str, Any]) -> SheetVerdict | SheetFault 
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text from JSON can be written: it holds no half of a surrogate pair.
+    r"""Whether a text from JSON can be written: it holds no half of a surrogate pair.
 
-    >>> is_whole("\\ud83d")
+    >>> is_whole("\ud83d")
     False
     """
     return not any("\ud800" <= character <= "\udfff" for character in text)
