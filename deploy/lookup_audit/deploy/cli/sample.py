@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     now = wiring.utc_now()
     if args.day >= now.date():
         print(
-            f"lookup-audit sample: {args.day} is not over in UTC; what follows is drawn by the "
+            f"lookup-audit sample: {args.day} is not over in UTC; later lookups are drawn by the "
             "probabilities fixed now",
             file=sys.stderr,
         )
