@@ -21,6 +21,8 @@ VERBS = {
     "ingest": "send events from files or standard input",
     "lookup": "show everything about one lookup",
     "ratio": "high-score errors against low-score refusals, with intervals",
+    "sample": "draw a day's sample and write the sheet for its reviewers",
+    "judge": "record verdicts from a sheet, a person or a model; agreement of judges",
     "query": "run read-only SQL over the audit database",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",
