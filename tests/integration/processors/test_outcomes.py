@@ -170,10 +170,6 @@ def test_a_correction_by_the_same_source_counts_from_its_time_on(
     assert store.query("SELECT count() FROM audit.judgements").scalar() == 2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="audit.cells breaks the tie by the first judgement id, audit.judgements by the last",
-)
 def test_views_agree_on_the_judgement_that_counts(store: ClickHouseStore) -> None:
     """Same source and same instant: the views must not pick two different ones."""
     lookup, outcome, _ = make_three()

@@ -10,8 +10,16 @@ import pyarrow as pa
 import pytest
 
 from lookup_audit.processors.batch import Message
+from lookup_audit.processors.ratio import (
+    Period,
+    check_dimensions,
+    headlines,
+    parts,
+    refusals,
+    sharpened,
+)
 from lookup_audit.processors.store import ClickHouseStore
-from lookup_audit.schemas.errors import UnavailableError
+from lookup_audit.schemas.errors import ConfigError, UnavailableError
 from lookup_audit.schemas.names import Topic
 from tests.support import recount
 from tests.support.events import (
@@ -209,6 +217,79 @@ def draw(
             }
         )
         store.insert("audit_store.samples", table, token="samples")
+
+
+def test_a_periods_figures_are_those_of_its_days(store: ClickHouseStore) -> None:
+    store_in_pieces(store, history(4), 4)
+    days = store.query("SELECT * FROM audit.ratio_daily ORDER BY day, tenant, model_version, mode")
+    told = headlines(store, ("mode", "day", "tenant", "model_version"), Period())
+    assert len(told) == len(days) > 10
+    for row, day in zip(told, days.dicts(), strict=True):
+        for name, rate in row.rates.items():
+            ends = (None,) * 3 if rate is None else (rate.value, rate.low, rate.high)
+            assert tuple(day[name + end] for end in ("", "_low", "_high")) == pytest.approx(ends)
+        ratio = tuple(day["ratio" + end] for end in ("", "_low", "_high"))
+        assert ratio == pytest.approx(row.ratio or (None,) * 3)
+    one_day = Period(first=days[0][0], last=days[0][0], tenant="东方")
+    alone = headlines(store, ("mode",), one_day)
+    assert sum(row.counts["sampled"] for row in alone) == sum(
+        day["sampled"]
+        for day in days.dicts()
+        if (day["day"], day["tenant"]) == (days[0][0], "东方")
+    )
+
+
+def test_levels_and_layers_count_the_same_lookups(store: ClickHouseStore) -> None:
+    store_in_pieces(store, history(5), 5)
+    whole = store.query("SELECT mode, count() FROM audit.cells GROUP BY mode ORDER BY mode")
+    for part in ("level", "layer"):
+        found = parts(store, ("mode",), part, Period())
+        for mode, count in whole:
+            rows = [row for row in found if row.stratum["mode"] == mode]
+            assert sum(row.counts["with_outcome"] for row in rows) == count
+            for row in rows:
+                judged = sum(row.counts[name] for name in ("wrong", "partly", "right"))
+                assert row.counts["judged"] == judged
+    refused = store.query("SELECT count() FROM audit.cells WHERE action = 'refused'").scalar()
+    assert sum(row.refused for row in refusals(store, ("mode",), Period())) == refused
+
+
+def test_a_machine_sharpens_the_rate_where_people_judged_enough(store: ClickHouseStore) -> None:
+    """40 answers judged by both alike, 60 by the machine alone: 10 and 30 wrong."""
+    lookups, others = [], []
+    for number in range(100):
+        lookups.append(lookup("PRECISE", event_id=f"e-{number}"))
+        others.append(make_outcome(outcome_id=f"o-{number}", lookup_event_ids=[f"e-{number}"]))
+        wrong = number % 4 == 0 if number < 40 else number % 2 == 0
+        for source in ("human", "llm") if number < 40 else ("llm",):
+            verdict = "incorrect" if wrong else "correct"
+            others.append(make_judgement(outcome_id=f"o-{number}", source=source, verdict=verdict))
+    store_in_pieces(
+        store,
+        [
+            *messages(lookups, Topic.RESULTS, random.Random(0)),
+            *messages(others, Topic.OUTCOMES, random.Random(1)),
+        ],
+        1,
+    )
+    (found,) = sharpened(store, ("mode",), Period())
+    assert (found.human_judged, found.machine_judged) == (40, 100)
+    assert found.by_humans is not None
+    assert found.with_machine is not None
+    assert found.by_humans.value == 0.25
+    tuning = (0.25 * 0.75 / 40) / (0.25 * 0.75 / 40 + 0.5 * 0.5 / 60)
+    assert found.with_machine.value == pytest.approx(0.25 + tuning * (0.5 - 0.25))
+
+
+@pytest.mark.parametrize("by", [("model_version",), ("day", "tenant"), ()])
+def test_a_figure_over_several_modes_is_refused_with_the_reason(by: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="different rulers"):
+        check_dimensions(by)
+
+
+def test_an_unknown_dimension_is_named(store: ClickHouseStore) -> None:
+    with pytest.raises(ConfigError, match="--by colour: choose from day, tenant"):
+        headlines(store, ("mode", "colour"), Period())
 
 
 def test_a_kill_at_any_insert_leaves_no_cell_out(store: ClickHouseStore) -> None:

@@ -79,7 +79,8 @@ def _report(reader: Reader, summary: DemoSummary, data_dir: Path, *, serving: bo
     print()
     print_levels(reader)
     print(
-        "\nn: sampled lookups (all, until a day is sampled). error rate: of judged PRECISE answers, how many were wrong."
+        "\nn: sampled lookups, which are all of a day until it is sampled."
+        "\nerror rate: of judged PRECISE answers, how many were wrong."
         "\nrefusal rate: of lookups with level NONE, how many the agent refused to answer."
         "\nratio: high-score errors for each low-score refusal. The two modes' levels are on"
         "\ndifferent rulers and are never summed."

@@ -176,6 +176,24 @@ FROM audit_store.answered_lookups AS l FINAL
 LEFT JOIN (SELECT answer_key, verdict, source FROM audit_store.counting_judgements FINAL) AS j
     ON j.answer_key = l.answer_key;
 
+-- Refused is what the outcome that counts says, as in the cells.
+CREATE OR REPLACE VIEW audit.lookups AS
+SELECT
+    event_id, occurred_at, ingested_at, tenant, service, service_version, service_instance,
+    service_sequence, run_id, tool_call_id, trace_id, span_id, mode, model_version,
+    reranker_version, index_version, chunker_version, answer_model, top_k, query_text,
+    query_language, category_filter, reported_level, recomputed_level, reported_quality,
+    quality_score, quality_basis, ruleset_id, stated_ruleset_id, level_check, level_mismatch,
+    failed_checks, failures, unverifiable, evidence_status, returned_count, truncated,
+    (tenant, event_id) IN (
+        SELECT tenant, event_id FROM audit_store.answered_lookups FINAL WHERE action = 'refused'
+    ) AS refused,
+    unfiltered_retry, selected_chunk_ids, context_limit_tokens, context_used_tokens,
+    top_similarity, latency_ms, late, source_format, degradations, unknown_fields,
+    kafka_cluster, kafka_topic, kafka_partition, kafka_offset, kafka_timestamp, raw,
+    lower(hex(payload_sha256)) AS payload_sha256
+FROM audit_store.lookups;
+
 CREATE OR REPLACE VIEW audit.judgements AS
 SELECT
     judgement_id, occurred_at, ingested_at, tenant, outcome_id, verdict, source, judge_id,

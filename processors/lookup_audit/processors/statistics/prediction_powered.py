@@ -7,11 +7,10 @@ then 0.
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 
-from lookup_audit.processors.statistics.proportions import Estimate
+from lookup_audit.processors.statistics.proportions import Estimate, wilson
 
-# Below this the normal interval is no 95 % interval (tests/unit/processors/statistics).
+# Below this the interval no longer holds 95 % (tests/unit/processors/statistics).
 FEWEST_HUMAN = 30
 
 
@@ -21,7 +20,7 @@ def prediction_powered(
     *,
     confidence: float = 0.95,
 ) -> Estimate | None:
-    """The rate by PPI++ with its normal interval; ``None`` with under ``FEWEST_HUMAN`` humans.
+    """The rate by PPI++ with Wilson's interval; ``None`` with under ``FEWEST_HUMAN`` humans.
 
     Source: Angelopoulos, Duchi & Zrnic 2023, PPI++, arXiv:2311.01453 (mean estimation with power
     tuning), with Hajek weights in every mean.
@@ -47,11 +46,15 @@ def prediction_powered(
         tuning = min(1.0, max(0.0, common / (spread + unseen_spread)))
     rate = human + tuning * (unseen - seen)
     residual = _spread(weights, [(y - human) - tuning * (f - seen) for _, y, f in both])
+    effective = math.fsum(weights) ** 2 / math.fsum(w * w for w in weights)
+    # Two numbers, the mean and the tuning, are fitted to the same few answers.
+    residual *= effective / max(1.0, effective - 2)
     variance = residual + (tuning**2 * unseen_spread if tuning else 0.0)
-    half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(variance)
     rate = min(1.0, max(0.0, rate))
-    size = rate * (1 - rate) / variance if variance > 0 else float(len(both))
-    return Estimate(rate, max(0.0, rate - half), min(1.0, rate + half), size)
+    size = rate * (1 - rate) / variance if 0 < rate < 1 and variance > 0 else effective
+    interval = wilson(rate * size, size, confidence=confidence)
+    assert interval is not None, "there are human judgements"
+    return Estimate(rate, *interval, size)
 
 
 def _mean(weights: Sequence[float], values: Sequence[float]) -> float:
