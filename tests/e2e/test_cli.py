@@ -176,3 +176,27 @@ def test_the_real_clickhouse_client_reads_but_cannot_write(up: Up) -> None:
             client.command("SELECT file('/etc/hostname')")
     finally:
         client.close()
+
+
+def test_conduct_prints_rates_with_their_n_and_the_runs_to_look_at(up: Up) -> None:
+    lookup = make_lookup(tenant="conduct", relevance_level=None, run_id="run-c")
+    outcome = make_outcome(
+        tenant="conduct", run_id="run-c", lookup_event_ids=[lookup["event_id"]], stance="firm"
+    )
+    up.post("/v1/lookups", encode(lookup))
+    up.post("/v1/outcomes", encode(outcome))
+    up.wait_for("SELECT count() FROM conduct_findings WHERE tenant = 'conduct'", "1")
+    options = ("conduct", "--tenant", "conduct", "--days", "2", "--data-dir", up.data_dir)
+    text = run_command(*options)
+    assert text.returncode == 0, text.stderr
+    assert "over_confident       1/1" in text.stdout
+    assert "run-c" in text.stdout.split("Runs to look at")[1]
+    found = json.loads(run_command(*options, "--json").stdout)
+    by_name = {rate["finding"]: rate for rate in found["rates"]}
+    assert by_name["over_confident"]["rate"] == 1.0
+    assert by_name["wasted_lookup"]["interval"][0] == 0.0
+    assert [e["outcome_id"] for e in found["examples"]] == [outcome["outcome_id"]]
+    refused = run_command("conduct", "--days", "0", "--data-dir", up.data_dir)
+    assert (refused.returncode, "--days" in refused.stderr) == (2, True)
+    nothing = run_command("conduct", "--tenant", "nobody", "--data-dir", up.data_dir)
+    assert (nothing.returncode, "no agent runs" in nothing.stdout) == (0, True)

@@ -168,7 +168,7 @@ class Stored:
         }
 
     def _over_confident(self) -> set[FindingRow]:
-        found = set()
+        found: set[FindingRow] = set()
         for outcome in self.outcomes:
             if not self.is_complete(outcome) or outcome["stance"] != "firm":
                 continue
@@ -188,7 +188,7 @@ class Stored:
         return found
 
     def _claims_found(self) -> set[FindingRow]:
-        found = set()
+        found: set[FindingRow] = set()
         by_id = {(o["tenant"], o["outcome_id"]): o for o in self.outcomes}
         for row in self.claims():
             outcome = by_id[row.tenant, row.outcome_id]

@@ -1,14 +1,16 @@
 import random
 import unicodedata
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookup_audit.processors.conduct import conduct_examples, conduct_rates
 from lookup_audit.processors.store import ClickHouseStore
-from tests.support.agent_runs import at, candidate, random_runs, write
+from tests.support.agent_runs import START, at, candidate, random_runs, write
 from tests.support.events import Event, make_lookup, make_outcome
 from tests.support.slow_conduct import FindingRow, Stored, normalised
 from tests.support.strategies import examples
@@ -243,3 +245,40 @@ def test_a_query_is_normalised_alike_in_sql_and_python(
     assert wasted == {f"n{2 * i + 1}" for i, text in enumerate(texts) if normalised(text)}, [
         unicodedata.name(c, "?") for text in texts for c in text
     ]
+
+
+def test_rates_are_read_by_stratum_and_never_pooled(store: ClickHouseStore) -> None:
+    for offset, (tenant, mode) in enumerate([("a", "dense"), ("a", "hybrid"), ("b", "dense")]):
+        mine = {"tenant": tenant, "outcome_id": f"o{offset}", "lookup_event_ids": [f"e{offset}"]}
+        lookups, outcomes = concluded([None], run_id=None, **mine)
+        own = {"tenant": tenant, "mode": mode, "event_id": f"e{offset}", "run_id": None}
+        write(store, [lookups[0] | own], outcomes, start=10 * offset)
+    found = [r for r in conduct_rates(store) if r.finding == "over_confident"]
+    assert [(r.tenant, r.mode, r.found, r.occasions, r.rate) for r in found] == [
+        ("a", "dense", 1, 1, 1.0),
+        ("a", "hybrid", 1, 1, 1.0),
+        ("b", "dense", 1, 1, 1.0),
+    ]
+
+
+def test_rates_and_examples_keep_to_the_days_and_the_tenant(store: ClickHouseStore) -> None:
+    lookups, outcomes = concluded([None])
+    write(store, lookups, outcomes)
+    after = START.date() + timedelta(days=1)
+    assert conduct_rates(store, since=after) == []
+    assert conduct_examples(store, each=9, since=after) == []
+    assert conduct_rates(store, tenant="acme'; DROP VIEW x") == []
+    assert len(conduct_rates(store, since=START.date(), tenant="acme")) == 4
+    assert conduct_examples(store, each=0) == []
+    (example,) = conduct_examples(store, each=9, tenant="acme")
+    assert (example["finding"], example["run_id"]) == ("over_confident", "r1")
+
+
+def test_a_rate_without_an_occasion_has_neither_value_nor_interval(store: ClickHouseStore) -> None:
+    write(store, *concluded([None]))
+    by_name = {rate.finding: rate for rate in conduct_rates(store)}
+    none, one = by_name["fabricated_citation"], by_name["over_confident"]
+    assert (none.occasions, none.rate, none.interval) == (0, None, None)
+    assert one.interval is not None
+    # Wilson for 1 of 1: low end 1 / (1 + z^2).
+    assert one.interval == pytest.approx((1 / (1 + 1.959964**2), 1.0), abs=1e-6)

@@ -33,7 +33,7 @@ def one_run(claims: list[Event], **outcome: Any) -> tuple[list[Event], list[Even
 def claim_rows(store: ClickHouseStore) -> list[ClaimRow]:
     columns = ", ".join(ClaimRow._fields)
     found = store.query(f"SELECT {columns} FROM audit.claims ORDER BY tenant, outcome_id, 3")
-    return [ClaimRow(*row[:7], tuple(row[7])) for row in found]
+    return [ClaimRow._make((*row[:7], tuple(row[7]))) for row in found]
 
 
 @pytest.mark.parametrize(

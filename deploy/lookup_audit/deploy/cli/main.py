@@ -20,6 +20,7 @@ VERBS = {
     "process": "audit events from Kafka and store them in ClickHouse",
     "ingest": "send events from files or standard input",
     "lookup": "show everything about one lookup",
+    "conduct": "how agents used the levels they were given",
     "query": "run read-only SQL over the audit database",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",

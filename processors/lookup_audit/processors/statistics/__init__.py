@@ -1,0 +1,1 @@
+"""Statistics of counts: what every report of a rate needs."""
