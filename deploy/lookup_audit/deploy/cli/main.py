@@ -21,6 +21,7 @@ VERBS = {
     "ingest": "send events from files or standard input",
     "lookup": "show everything about one lookup",
     "conduct": "how agents used the levels they were given",
+    "triage": "the likely causes of a rise of high-score errors or refusals",
     "query": "run read-only SQL over the audit database",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",
