@@ -1,6 +1,7 @@
 import random
 from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ SHARES = [f.name for f in FACTORS if f.measure == "share"]
 VERSIONS = [f.name for f in FACTORS if f.measure == "version"]
 
 
-def row(*, on_day: bool = True, bad: bool = False, n: int = 1, **over: object) -> Row:
+def row(*, on_day: bool = True, bad: bool = False, n: int = 1, **over: Any) -> Row:
     plain: Row = {"tenant": "t", "model_version": "m", "mode": "hybrid", "top_k": 4}
     plain |= dict.fromkeys(SHARES, 0) | dict.fromkeys(VERSIONS, "v1")
     return plain | {"age_days": 10, "quality": 0.8, "on_day": on_day, "bad": bad, "n": n} | over
@@ -127,7 +128,7 @@ def test_top_k_is_looked_at_last_and_never_within_the_day() -> None:
     assert clear == ["ruleset", "top_k"]
 
 
-def rise_of(bad: int, n: int, before_bad: int, before: int, **over: object) -> list[Row]:
+def rise_of(bad: int, n: int, before_bad: int, before: int, **over: Any) -> list[Row]:
     return [
         row(bad=True, n=bad, **over),
         row(n=n - bad, **over),
