@@ -20,8 +20,8 @@ def row(*, on_day: bool = True, bad: bool = False, n: int = 1, **over: Any) -> R
 
 def noise(chance: random.Random, *, on_day: bool, bad: bool) -> Row:
     """A lookup whose factors have nothing to do with anything."""
-    shares = {name: int(chance.random() < 0.3) for name in SHARES}
-    versions = {name: chance.choice(["v1", "v1", "v2"]) for name in VERSIONS}
+    shares: dict[str, Any] = {name: int(chance.random() < 0.3) for name in SHARES}
+    versions: dict[str, Any] = {name: chance.choice(["v1", "v1", "v2"]) for name in VERSIONS}
     return row(
         on_day=on_day,
         bad=bad,
