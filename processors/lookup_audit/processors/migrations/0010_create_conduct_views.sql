@@ -5,34 +5,23 @@
 -- An outcome of which a lookup is missing is no occasion: it cannot be verified.
 CREATE OR REPLACE VIEW audit_store.conduct_occasions AS
 WITH
-    asked AS (
+    -- A lookup is of the run it names, and of that of each outcome that refers to it; modes are
+    -- different rulers, so what another mode found makes no repeat.
+    member AS (
         SELECT
-            tenant, run_id, event_id, occurred_at, mode, model_version, reported_level, id_hash,
-            replaceRegexpAll(
-                replaceRegexpAll(
-                    lowerUTF8(normalizeUTF8NFKC(query_text)),
-                    '[\\p{Z}\\t-\\r\\x1c-\\x1f\\x{85}]+', ' '
-                ),
-                '^[ ¿¡]+|[ .,;:!?؟。、]+$', ''
-            ) AS query
+            tenant, event_id, occurred_at, reported_level, query_text, run_id AS run,
+            '' AS outcome_id, sipHash128(tenant, run, outcome_id, mode) AS run_key
         FROM audit_store.lookups
-        WHERE query_text != '' AND query != ''
-    ),
-    -- A lookup is of the run it names, and of that of each outcome that refers to it.
-    in_run AS (
-        SELECT
-            tenant, event_id, occurred_at, mode, model_version, reported_level,
-            run_id AS run, '' AS outcome_id,
-            sipHash128(tenant, run_id, outcome_id, mode, query) AS same_query
-        FROM asked
-        WHERE run_id != ''
+        WHERE run_id != '' AND query_text != ''
         UNION ALL
         SELECT
-            l.tenant, l.event_id, l.occurred_at, l.mode, l.model_version, l.reported_level,
-            o.run_id AS run, if(o.run_id = '', o.outcome_id, '') AS outcome_id,
-            sipHash128(l.tenant, run, outcome_id, l.mode, l.query)
+            l.tenant, l.event_id, l.occurred_at, l.reported_level, l.query_text, o.run_id AS run,
+            if(o.run_id = '', o.outcome_id, '') AS outcome_id,
+            sipHash128(l.tenant, run, outcome_id, l.mode)
         FROM (
-            SELECT * FROM asked WHERE id_hash IN (
+            SELECT tenant, event_id, occurred_at, reported_level, query_text, run_id, mode
+            FROM audit_store.lookups
+            WHERE query_text != '' AND id_hash IN (
                 SELECT cityHash64('lookup', tenant, arrayJoin(lookup_event_ids))
                 FROM audit_store.outcomes
             )
@@ -44,22 +33,40 @@ WITH
         ) AS o ON o.tenant = l.tenant AND o.event_id = l.event_id
         WHERE l.run_id != o.run_id OR o.run_id = ''
     ),
+    -- Queries are brought into one form only where a run can hold a repeat at all.
+    asked AS (
+        SELECT
+            tenant, event_id, occurred_at, reported_level, run, outcome_id,
+            replaceRegexpAll(
+                replaceRegexpAll(
+                    lowerUTF8(normalizeUTF8NFKC(query_text)),
+                    '[\\p{Z}\\t-\\r\\x1c-\\x1f\\x{85}]+', ' '
+                ),
+                '^[ ¿¡]+|[ .,;:!?؟。、]+$', ''
+            ) AS query,
+            sipHash128(run_key, query) AS same_query
+        FROM member
+        WHERE run_key IN (
+            SELECT run_key FROM member
+            GROUP BY run_key
+            HAVING count() > 1 AND countIf(reported_level = 'PRECISE') > 0
+        ) AND query != ''
+    ),
     first_precise AS (
         SELECT same_query, min((occurred_at, event_id)) AS earlier
-        FROM in_run
+        FROM asked
         WHERE reported_level = 'PRECISE'
         GROUP BY same_query
     ),
-    lookup_occasion AS (
+    -- One row a lookup; of several runs the one with a name counts.
+    wasted AS (
         SELECT
-            i.tenant AS tenant, i.event_id AS event_id,
-            i.occurred_at AS occurred_at, i.mode AS mode,
-            i.model_version AS model_version,
-            f.earlier.2 != '' AND f.earlier.1 < i.occurred_at AS is_repeat,
-            -- The repeat first, then the run of that name, so that one row a lookup remains.
-            (NOT is_repeat, i.run = '', i.run, i.outcome_id, f.earlier.2) AS choice
-        FROM in_run AS i
-        LEFT JOIN first_precise AS f ON f.same_query = i.same_query
+            a.tenant AS tenant, a.event_id AS event_id,
+            min((a.run = '', a.run, a.outcome_id, f.earlier.2)) AS chosen
+        FROM asked AS a
+        INNER JOIN first_precise AS f ON f.same_query = a.same_query
+        WHERE f.earlier.1 < a.occurred_at
+        GROUP BY a.tenant, a.event_id
     ),
     outcome_state AS (
         SELECT
@@ -71,17 +78,22 @@ WITH
         GROUP BY tenant, outcome_id
     )
 SELECT
-    'wasted_lookup' AS finding, tenant, chosen.3 AS run_id, event_id, chosen.4 AS outcome_id,
-    toUInt64(0) AS claim_number, at AS occurred_at, toDate(at) AS day, the_mode AS mode,
-    the_version AS model_version, NOT chosen.1 AS found,
-    if(found, toJSONString(map('earlier_precise_lookup', chosen.5)), '') AS evidence
+    'wasted_lookup' AS finding, l.tenant AS tenant, if(found, w.chosen.2, l.run_id) AS run_id,
+    l.event_id AS event_id, w.chosen.3 AS outcome_id, toUInt64(0) AS claim_number,
+    l.occurred_at AS occurred_at, toDate(l.occurred_at) AS day, l.mode AS mode,
+    l.model_version AS model_version, w.event_id != '' AS found,
+    if(found, toJSONString(map('earlier_precise_lookup', w.chosen.4)), '') AS evidence
 FROM (
-    SELECT
-        tenant, event_id, any(occurred_at) AS at, any(mode) AS the_mode,
-        any(model_version) AS the_version, min(choice) AS chosen
-    FROM lookup_occasion
-    GROUP BY tenant, event_id
-)
+    SELECT tenant, event_id, occurred_at, mode, model_version, run_id
+    FROM audit_store.lookups
+    WHERE query_text != '' AND (
+        run_id != '' OR id_hash IN (
+            SELECT cityHash64('lookup', tenant, arrayJoin(lookup_event_ids))
+            FROM audit_store.outcomes
+        )
+    )
+) AS l
+LEFT JOIN wasted AS w ON w.tenant = l.tenant AND w.event_id = l.event_id
 UNION ALL
 SELECT
     'over_confident', o.tenant, o.run_id, s.last_lookup.2, o.outcome_id, 0, o.occurred_at, o.day,
@@ -93,17 +105,14 @@ WHERE o.missing = 0 AND s.above_none = 0 AND s.last_level = 'NONE'
     AND (o.action = 'refused' OR o.stance != '')
 UNION ALL
 SELECT
-    'fabricated_citation', tenant, run_id, lookup_event_ids[-1], outcome_id, claim_number,
-    occurred_at, day, mode, model_version, notEmpty(never_returned) AS found,
-    if(found, toJSONString(map('never_returned', never_returned, 'claim', [text])), '')
+    check.1, tenant, run_id, lookup_event_ids[-1], outcome_id, claim_number, occurred_at, day, mode,
+    model_version, check.2 AS found,
+    if(found, toJSONString(map(check.3, check.4, 'claim', [text])), '')
 FROM audit_store.claim_support
-WHERE cites AND missing = 0
-UNION ALL
-SELECT
-    'unsupported_claim', tenant, run_id, lookup_event_ids[-1], outcome_id, claim_number,
-    occurred_at, day, mode, model_version, nearness = 3 AS found,
-    if(found, toJSONString(map('without_link', cited_chunk_ids, 'claim', [text])), '')
-FROM audit_store.claim_support
+ARRAY JOIN [
+    ('fabricated_citation', notEmpty(never_returned), 'never_returned', never_returned),
+    ('unsupported_claim', nearness = 3, 'without_link', cited_chunk_ids)
+] AS check
 WHERE cites AND missing = 0;
 
 -- One row a finding, with what to look at. A lookup or a claim is found at most once by each check.
