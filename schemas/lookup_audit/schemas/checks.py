@@ -337,11 +337,12 @@ def _citation(candidate: Candidate) -> tuple[str | None, ...] | None:
     """What a reader is pointed to: two chunks with the same one say the same thing twice."""
     if candidate.document_id is None or not (candidate.source_url or candidate.breadcrumb):
         return None
+    # Empty text and none mean the same: unknown.
     return (
         candidate.document_id,
-        candidate.document_version,
-        candidate.source_url,
-        candidate.breadcrumb,
+        candidate.document_version or None,
+        candidate.source_url or None,
+        candidate.breadcrumb or None,
     )
 
 

@@ -23,6 +23,8 @@ VERBS = {
     "ratio": "high-score errors against low-score refusals, with intervals",
     "sample": "draw a day's sample and write the sheet for its reviewers",
     "judge": "record verdicts from a sheet, a person or a model; agreement of judges",
+    "conduct": "how agents used the levels they were given",
+    "triage": "the likely causes of a rise of high-score errors or refusals",
     "query": "run read-only SQL over the audit database",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",
