@@ -1,0 +1,1 @@
+"""Statistics that several analyses share: intervals, paired tests, separation of two groups."""
