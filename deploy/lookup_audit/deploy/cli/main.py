@@ -21,6 +21,8 @@ VERBS = {
     "ingest": "send events from files or standard input",
     "lookup": "show everything about one lookup",
     "query": "run read-only SQL over the audit database",
+    "calibrate": "hold thresholds against a gold set, or tell how fragile they are",
+    "compare": "set two strategies side by side over a gold set",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",
     "doctor": "check every dependency and name the fix",
