@@ -26,6 +26,8 @@ VERBS = {
     "conduct": "how agents used the levels they were given",
     "triage": "the likely causes of a rise of high-score errors or refusals",
     "query": "run read-only SQL over the audit database",
+    "calibrate": "hold thresholds against a gold set, or tell how fragile they are",
+    "compare": "set two strategies side by side over a gold set",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",
     "doctor": "check every dependency and name the fix",
