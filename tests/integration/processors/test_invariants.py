@@ -178,7 +178,7 @@ def test_a_registered_ruleset_decides_and_the_stated_one_is_named_beside_it(
 
 
 def test_no_view_sums_modes(engine: ClickHouseStore) -> None:
-    """A view that counts has the mode among its columns, and groups by it wherever it counts more than one run."""
+    """A view that counts has the mode among its columns, and never counts over several."""
     views = engine.query(
         "SELECT name, as_select FROM system.tables WHERE database = 'audit' "
         "AND as_select ILIKE '%group by%'"
