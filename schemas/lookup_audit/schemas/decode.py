@@ -9,8 +9,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -25,8 +25,7 @@ from lookup_audit.schemas.names import Degradation, EventType, Reason
 R = TypeVar("R", bound=records.Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded(Generic[R]):
+class Decoded(msgspec.Struct, Generic[R], frozen=True, gc=False):
     """One accepted event.
 
     Args:
@@ -39,7 +38,7 @@ class Decoded(Generic[R]):
     record: R
     raw: bytes
     unknown_fields: tuple[str, ...] = ()
-    notes: frozenset[Degradation] = field(default=frozenset())
+    notes: frozenset[Degradation] = frozenset()
 
 
 class EventCodec(Generic[R]):
@@ -149,16 +148,29 @@ def twin(
     return made_struct
 
 
+# At most six digits of fraction: more go through the models, which cut them.
+_IS_INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+).fullmatch
+
+
 def is_real_time(text: str) -> bool:
-    """Whether RFC 3339 text surely names a moment (no month 13, no hour 24, no second 60).
+    """Whether text is surely RFC 3339 and a moment (no month 13, no hour 24, no second 60).
 
     The first and last year are left to the models: an offset may move them off the calendar.
     """
+    if _IS_INSTANT(text) is None:
+        return False
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return False
     return 1 < moment.year < 9999 and text[11:13] != "24"
+
+
+# Documents are few and come again and again.
+_is_document_time = lru_cache(maxsize=8192)(is_real_time)
 
 
 def is_shallow(value: object, depth: int = 100) -> bool:
@@ -184,7 +196,7 @@ def _lookup_is_sound(record: records.LookupResult) -> bool:
         if strict and candidate.original_rank is None:
             return False
         updated = candidate.document_updated_at
-        if updated is not None and not is_real_time(updated):
+        if updated is not None and not _is_document_time(updated):
             return False
     return True
 

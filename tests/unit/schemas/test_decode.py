@@ -135,7 +135,7 @@ def _rules(schema: Any) -> Any:
         return sorted((_rules(member) for member in schema), key=repr)
     if not isinstance(schema, dict):
         return schema
-    if schema.get("pattern", "").startswith("^[0-9]{4}"):
+    if schema.get("format") == "date-time":
         return "time"
     if "$ref" in schema:
         return schema["$ref"]
