@@ -180,11 +180,9 @@ class EmbeddedStore(ClickHouseStore):
         self, table: str, columns: Sequence[str], descriptor: int, *, token: str
     ) -> None:
         """Store one batch that lies in an open file as an Arrow stream."""
-        settings = {
-            **_INSERT_SETTINGS,
-            # Hashed, since it stands in the statement.
-            "insert_deduplication_token": f"'{hashlib.sha256(token.encode()).hexdigest()}'",
-        }
+        # Hashed, since it stands in the statement; without one the engine makes its own.
+        hashed = hashlib.sha256(token.encode()).hexdigest() if token else ""
+        settings = {**_INSERT_SETTINGS, "insert_deduplication_token": f"'{hashed}'"}
         sql = (
             f"INSERT INTO {table} ({', '.join(map(quote_identifier, columns))}) "
             f"FROM INFILE '/proc/self/fd/{descriptor:d}' "

@@ -40,6 +40,12 @@ def test_the_same_batch_with_the_same_token_is_stored_once(store: ClickHouseStor
     assert stored(store) == ["a", "a", "b", "b"]
 
 
+def test_without_a_token_only_the_very_same_rows_are_stored_once(store: ClickHouseStore) -> None:
+    for value in (b"a", b"b"):
+        store.insert(TABLE, rows_of(value), token="")
+    assert stored(store) == ["a", "b"]
+
+
 def test_a_stream_in_an_open_file_is_stored_like_a_batch(
     store: EmbeddedStore, tmp_path: Path
 ) -> None:
