@@ -87,6 +87,7 @@ class Start(logging.Handler):
     def __init__(self, logger: str, prefix: str):
         super().__init__(logging.DEBUG)
         self._prefix = prefix
+        self._children: Callable[[], list[int]] = list
         self.seconds: float | None = None
         self.cpu_seconds = 0.0
         source = logging.getLogger(logger)
@@ -98,8 +99,9 @@ class Start(logging.Handler):
         if self.seconds is None and record.getMessage().startswith(self._prefix):
             self.now()
 
-    def listen_to_children(self) -> None:
-        """Start at the same words on standard error, which child processes share."""
+    def listen_to(self, children: Callable[[], list[int]]) -> None:
+        """Start at the same words on standard error, which child processes share; count them in."""
+        self._children = children
         reading, writing = os.pipe()
         before = os.dup(2)
         os.dup2(writing, 2)
@@ -115,15 +117,18 @@ class Start(logging.Handler):
 
     def now(self) -> None:
         """Start here."""
-        self.cpu_seconds = time.process_time()
+        self.cpu_seconds = self._cpu_seconds()
         self.seconds = time.perf_counter()
 
+    def _cpu_seconds(self) -> float:
+        return time.process_time() + sum(map(cpu_seconds_of, self._children()))
+
     def stop(self) -> dict[str, float]:
-        """Wall and CPU seconds of this process since then."""
+        """Wall and CPU seconds since then."""
         assert self.seconds is not None, "no partition was ever assigned"
         return {
             "seconds": time.perf_counter() - self.seconds,
-            "cpu_seconds": time.process_time() - self.cpu_seconds,
+            "cpu_seconds": self._cpu_seconds() - self.cpu_seconds,
         }
 
 

@@ -16,7 +16,7 @@ from lookup_audit.processors.kafka_source import KafkaConfig
 from lookup_audit.processors.migrate import migrate
 from lookup_audit.processors.processor import ProcessorConfig
 from lookup_audit.processors.store import Store, open_store
-from tests.bench.measure import Start, Task, cpu_seconds_of, report, task, wait_for_rows
+from tests.bench.measure import Start, Task, report, task, wait_for_rows
 
 # The embedded broker lets a first group member wait for half of it.
 SESSION_TIMEOUT_MS = 6_000
@@ -54,7 +54,7 @@ def main() -> None:
     count = int(given.options.get("workers", 0))
     if count:
         workers = workers_of(given, count)
-        start.listen_to_children()
+        start.listen_to(lambda: workers.pids)
         thread = threading.Thread(target=workers.run, daemon=True)
     else:
         thread = threading.Thread(target=make(given, store), daemon=True)
@@ -62,7 +62,6 @@ def main() -> None:
     wait_for_rows(given.engine, "audit_store.lookups", given.events, thread.is_alive)
     result = start.stop()
     if count:
-        result["cpu_seconds"] += sum(map(cpu_seconds_of, workers.pids))
         for pid in workers.pids:
             os.kill(pid, signal.SIGKILL)
     report(result)

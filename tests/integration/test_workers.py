@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from lookup_audit.deploy.wiring import make_topics
+from lookup_audit.deploy.workers import Workers, WorkerTask
+from lookup_audit.processors.kafka_source import KafkaConfig
+from lookup_audit.processors.processor import ProcessorConfig
+from lookup_audit.schemas.errors import UnavailableError
 from lookup_audit.schemas.names import Topic
 from tests.support.brokers import RunningBroker
 from tests.support.events import encode, make_lookup
@@ -110,3 +115,18 @@ def test_a_number_of_workers_that_is_none_is_refused(text: str) -> None:
     done = subprocess.run([COMMAND, "process", "--workers", text], capture_output=True, text=True)
     assert done.returncode == 2
     assert "0 to 64" in done.stderr
+
+
+def test_workers_that_cannot_start_are_given_up_with_a_reason(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        task = WorkerTask(
+            kafka=KafkaConfig(),
+            processor=ProcessorConfig(workers=1),
+            store="http://127.0.0.1:1",
+            metrics_port=taken.getsockname()[1],
+        )
+        with pytest.raises(UnavailableError, match="worker 0 ended 3 times"):
+            Workers(task).run()
+    assert "Address already in use" in capfd.readouterr().err
