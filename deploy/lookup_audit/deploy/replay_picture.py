@@ -1,6 +1,7 @@
 """The grid of a sweep as a picture: SVG, equal bytes for equal figures."""
 
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from lookup_audit.schemas.errors import ConfigError
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+_LABEL_LENGTH = 40
 _FIGURES = (
     ("precise", "PRECISE rate"),
     ("high_score_error_rate", "high-score-error rate"),
@@ -30,35 +32,43 @@ def sweep_picture(points: Sequence[Mapping[str, Any]], current: float) -> bytes:
     with matplotlib.rc_context({"svg.hashsalt": "lookup-audit", "svg.fonttype": "none"}):
         figure = Figure(figsize=(5 * max(1, len(modes)), 6.5), layout="constrained")
         axes = figure.subplots(2, max(1, len(modes)), sharex=True, sharey="row", squeeze=False)
+        lines = {}
         for column, mode in enumerate(modes):
             for row, (name, title) in enumerate(_FIGURES):
                 axis = axes[row][column]
                 for version, colour in zip(versions, _COLOURS * len(versions), strict=False):
                     own = [p for p in points if (p["mode"], p["model_version"]) == (mode, version)]
-                    _draw(axis, own, name, version, colour)
+                    lines[version] = _draw(axis, own, name, colour)
                 axis.axvline(current, color="#888888", linewidth=1, linestyle=":")
                 axis.set_title(f"{title}, {mode}", fontsize=10)
                 axis.set_ylim(0, 1)
                 axis.grid(alpha=0.25)
             axes[1][column].set_xlabel("highly_relevant_threshold")
-        if modes:
-            axes[0][0].legend(fontsize=8)
+        if lines:
+            axes[0][0].legend(list(lines.values()), list(map(_label, lines)), fontsize=8)
         target = io.BytesIO()
-        FigureCanvasSVG(figure).print_svg(target, metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            # The text stays text: it is the viewer's font that has to have the letters.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+            canvas: Any = FigureCanvasSVG(figure)
+            canvas.print_svg(target, metadata={"Date": None, "Creator": None})
     return target.getvalue()
 
 
-def _draw(
-    axis: Any, points: Sequence[Mapping[str, Any]], name: str, version: str, colour: str
-) -> None:
+def _draw(axis: Any, points: Sequence[Mapping[str, Any]], name: str, colour: str) -> Any:
     # A rate over nothing has no value: the line ends.
     known = [p for p in points if p[name]["rate"] is not None]
     places = [p["highly_relevant_threshold"] for p in known]
-    # A dollar sign would be read as a formula.
-    label = version.replace("$", r"\$")
-    axis.plot(places, [p[name]["rate"] for p in known], color=colour, marker=".", label=label)
+    (line,) = axis.plot(places, [p[name]["rate"] for p in known], color=colour, marker=".")
     low, high = ([p[name][end] for p in known] for end in ("low", "high"))
     axis.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
+    return line
+
+
+def _label(version: str) -> str:
+    shown = version if len(version) <= _LABEL_LENGTH else version[: _LABEL_LENGTH - 1] + "…"
+    # A dollar sign would be read as a formula.
+    return shown.replace("$", r"\$")
 
 
 def write_picture(path: Path, content: bytes) -> None:

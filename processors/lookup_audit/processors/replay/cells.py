@@ -9,8 +9,7 @@ from lookup_audit.processors.reading import Reader, rows
 from lookup_audit.processors.replay.scope import Scope, judged_sql
 from lookup_audit.schemas.ruleset import Ruleset
 
-# Answers come from the same view as every other figure about cells. Lookups without an outcome
-# are left out early, by their hash.
+# Answers come from the same view as every other figure about cells.
 _CELLS = """
 SELECT model_version, mode, level, answer, sum(was) AS was, sum(becomes) AS becomes
 FROM (
@@ -21,10 +20,6 @@ FROM (
     FROM (SELECT tenant, event_id, model_version, mode, answer FROM audit.cells) AS c
     INNER JOIN (
         SELECT tenant, event_id, was, becomes FROM ({judged})
-        WHERE id_hash IN (
-            SELECT cityHash64('lookup', tenant, arrayJoin(lookup_event_ids))
-            FROM audit_store.outcomes
-        )
     ) AS j ON c.tenant = j.tenant AND c.event_id = j.event_id
 )
 GROUP BY model_version, mode, level, answer
@@ -57,7 +52,7 @@ class CellCount:
 
 def read_cells(reader: Reader, ruleset: Ruleset, scope: Scope) -> list[CellCount]:
     """Counts of all cells; a lookup counts once then and once under the ruleset."""
-    sql = _CELLS.replace("{judged}", judged_sql())
+    sql = _CELLS.replace("{judged}", judged_sql(answered=True))
     return [CellCount(**row) for row in rows(reader, sql, scope.parameters(ruleset))]
 
 

@@ -31,7 +31,7 @@ SELECT
     category_filter, query_language, unfiltered_retry, occurred_at, event_id, run_id, id_hash,
     reported_level, ruleset_id, stated_ruleset_id, quality_basis, level_mismatch,
     quality_score AS quality_was,
-    ifNull(recomputed_level, 'unverifiable') AS was,
+    toLowCardinality(ifNull(recomputed_level, 'unverifiable')) AS was,
     if(
         mode NOT IN ('dense', 'hybrid') OR best_place = 0, NULL,
         multiIf(
@@ -52,5 +52,6 @@ SELECT
         'NONE'
     ) AS becomes
 FROM audit_store.lookups
+-- only
 WHERE occurred_at >= {since:DateTime64(6, 'UTC')} AND occurred_at < {until:DateTime64(6, 'UTC')}
     AND {tenant:String} IN ('', tenant)

@@ -37,9 +37,7 @@ INNER JOIN (
         tenant, event_id,
         if(may_be_precise, arrayCount(t -> quality >= t, {grid:Array(Float64)}), 0) AS passed
     FROM ({judged})
-    WHERE becomes != {unverifiable:String} AND id_hash IN (
-        SELECT cityHash64('lookup', tenant, arrayJoin(lookup_event_ids)) FROM audit_store.outcomes
-    )
+    WHERE becomes != {unverifiable:String}
 ) AS j ON c.tenant = j.tenant AND c.event_id = j.event_id
 GROUP BY model_version, mode, passed
 """
@@ -113,7 +111,7 @@ def read_sweep(
 
     for row in rows(reader, _LEVELS.replace("{judged}", judged_sql()), parameters):
         add(row, {"n": 0})
-    for row in rows(reader, _ANSWERS.replace("{judged}", judged_sql()), parameters):
+    for row in rows(reader, _ANSWERS.replace("{judged}", judged_sql(answered=True)), parameters):
         add(row, {"n": 1, "wrong": 2})
     return [
         GridPoint(model_version, mode, threshold, sum(n), *(sum(part[i + 1 :]) for part in parts))
