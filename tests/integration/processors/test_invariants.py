@@ -176,7 +176,7 @@ def test_no_view_sums_modes(engine: ClickHouseStore) -> None:
         "SELECT name, as_select FROM system.tables WHERE database = 'audit' "
         "AND as_select ILIKE '%group by%' AND as_select LIKE '%audit_store.lookups%'"
     )
-    assert {name for name, _ in views} == {"precise_rate", "cells"}
+    assert {name for name, _ in views} == {"precise_rate", "cells", "change_points"}
     for name, _ in views:
         columns = engine.query(
             "SELECT name FROM system.columns WHERE database = 'audit' AND table = {name:String}",
