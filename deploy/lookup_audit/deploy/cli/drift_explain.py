@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against-from",
         metavar="T",
-        help="start of what it is compared with (default: as long, just before; of an alarm, 28 days)",
+        help="start of what it is compared with (default: as long, just before)",
     )
     parser.add_argument(
         "--against-to", metavar="T", help="its end (default: where the other begins)"

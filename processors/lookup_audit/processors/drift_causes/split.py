@@ -3,14 +3,15 @@
 A lookup is seen as a chain of mechanisms: who asks what (tenant, service, language, category), what
 is deployed (versions), what happens in the call (unfiltered retry, rank fallback), then the level:
 by the ruleset, as the service reports it, and the rest. Each mechanism is a share given what came
-before it in the chain. The rate with some mechanisms as they are after, and the others as they were
-before, is the worth of that set; a cause's part is its Shapley value (Budhathoki, Janzing, Bloebaum,
-Ng 2021, "Why did the distribution change?", AISTATS, PMLR 130). What one period never showed is
-taken from the other one, so that a version seen after only is a cause with all it brings about.
+before it in the chain. The rate with some mechanisms as they are after and the others as they were
+is the worth of that set; a cause's part is its Shapley value (Budhathoki, Janzing, Bloebaum, Ng
+2021, "Why did the distribution change?", AISTATS, PMLR 130). What one period never showed is taken
+from the other one, so that a version seen after only is a cause with all it brings about.
 
 Intervals are those of the delete-a-group jackknife over 30 groups of whole agent runs (Kott 2001,
-Journal of Official Statistics 17:521), with Student's t of 29 degrees of freedom: no random
-numbers, and lookups of one run may resemble each other as they like.
+Journal of Official Statistics 17:521), with Student's t of one degree of freedom less than groups
+hold lookups in the sparser period: no random numbers, and lookups of one run may resemble each
+other as they like.
 """
 
 import math
@@ -26,7 +27,6 @@ from lookup_audit.schemas.errors import ConfigError
 
 RULESET, REPORTING, REST = "ruleset", "reporting", "rest"
 _LEVEL_FACTORS: Final = (RULESET, REPORTING, REST)
-_T29: Final = 2.045230
 # Leaves reckoned at a time, so that memory stays small: 2^10 sets of 2,048 leaves are 16 MB.
 _CHUNK: Final = 2048
 
@@ -87,11 +87,11 @@ def split(table: Table) -> Split:
     parts = shapley(whole)
     mixes = [i for i, factor in enumerate(factors) if factor[0] in _MIX]
     estimates = _estimates(parts, mixes)
-    replicates = []
-    for group in range(GROUPS):
-        if game.has_both_without(group):
-            replicates.append(_estimates(shapley(game.worths(group)), mixes))
-    halves = _halves(np.array(replicates).reshape(len(replicates), len(estimates)))
+    replicates = [
+        _estimates(shapley(game.worths(group)), mixes)
+        for group in (range(GROUPS) if game.degrees else ())
+    ]
+    halves = _halves(np.array(replicates).reshape(-1, len(estimates)), game.degrees)
     names = [*factors, *((name,) for name in _LEVEL_FACTORS)]
     made = [
         Part(name, float(value), float(value - half), float(value + half))
@@ -117,13 +117,14 @@ def _estimates(parts: Floats, mixes: Sequence[int]) -> Floats:
     return np.array([*parts, math.fsum(parts[list(mixes)]), math.fsum(parts)])
 
 
-def _halves(replicates: Floats) -> Floats:
-    """Half widths of the intervals; without two groups there is no telling (infinite)."""
-    count = len(replicates)
-    if count < 2:
+def _halves(replicates: Floats, degrees: int) -> Floats:
+    """Half widths of the intervals; infinite where too few runs tell nothing."""
+    from scipy.special import stdtrit
+
+    if not degrees:
         return np.full(replicates.shape[1], math.inf)
     spread = ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
-    halves: Floats = _T29 * np.sqrt((count - 1) / count * spread)
+    halves: Floats = stdtrit(degrees, 0.975) * np.sqrt((GROUPS - 1) / GROUPS * spread)
     return halves
 
 
@@ -136,10 +137,12 @@ class _Game:
         self._table = table
         self._prefixes = _prefixes(table, factors)
 
-    def has_both_without(self, group: int) -> bool:
-        """Whether both periods have lookups when a group is left out."""
-        n = self._table.n.sum(axis=1) - self._table.n[:, group]
-        return all(n[self._table.period == p].sum() > 0 for p in (0, 1))
+    @property
+    def degrees(self) -> int:
+        """Degrees of freedom: groups with lookups in the sparser period, less one."""
+        table = self._table
+        filled = [(table.n[table.period == p].sum(axis=0) > 0).sum() for p in (0, 1)]
+        return int(min(filled)) - 1
 
     def worths(self, left_out: int | None) -> Floats:
         """The rate for every set of mechanisms that are as they are after.
