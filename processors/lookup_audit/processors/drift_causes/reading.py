@@ -98,13 +98,14 @@ def read_rows(reader: Reader, before: Stratum, after: Stratum) -> list[CountRow]
     strata = (before, after)
     rulesets = _rulesets(reader, strata)
     kept = {field: _common(reader, strata, column) for field, column in _COLUMNS.items()}
+    sql = _counts_sql(kept)
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     # Without any ruleset the counts are still needed; what it would give is then left out.
     for ruleset_id, ruleset in rulesets.items() or {"": DEFAULT_RULESET}.items():
         for period, stratum in enumerate(strata):
             parameters = stratum.parameters(ruleset)
-            parameters |= {f"keep_{f}": json.dumps(v) for f, v in kept.items()}
-            for row in rows(reader, _counts_sql(), parameters):
+            parameters |= {f"keep_{f}": json.dumps(v) for f, v in kept.items() if v is not None}
+            for row in rows(reader, sql, parameters):
                 entry = found.setdefault((period, *row["fields"], row["used"]), row | {"rules": {}})
                 if ruleset_id:
                     entry["rules"][ruleset_id] = row["under"]
@@ -114,8 +115,14 @@ def read_rows(reader: Reader, before: Stratum, after: Stratum) -> list[CountRow]
     ]
 
 
-def _counts_sql() -> str:
+def _counts_sql(kept: Mapping[str, list[str] | None]) -> str:
     sql = resources.files(__package__).joinpath("counts.sql").read_text("utf-8")
+    for field, column in _COLUMNS.items():
+        common = f"JSONExtract({{keep_{field}:String}}, 'Array(String)')"
+        told = f"j.{column}"
+        if kept[field] is not None:
+            told = f"if(has({common}, {told}), {told}, '{OTHER}')"
+        sql = sql.replace(f"{{{field}}}", told)
     return sql.replace("{judged}", judged_sql()).replace("{filter}", _FILTER)
 
 
@@ -131,15 +138,18 @@ def _rulesets(reader: Reader, strata: Sequence[Stratum]) -> dict[str, Ruleset]:
     return {i: Ruleset.model_validate_json(contents[i]) for i in ids if i in contents}
 
 
-def _common(reader: Reader, strata: Sequence[Stratum], column: str) -> list[str]:
+def _common(reader: Reader, strata: Sequence[Stratum], column: str) -> list[str] | None:
+    """The values that are told apart; ``None`` where there are few enough for all."""
     sql = (
         _COMMON.replace("{column}", column)
         .replace("{period}", _PERIOD)
         .replace("{filter}", _FILTER)
-        .replace("{kept}", str(_KEPT))
+        .replace("{kept}", str(_KEPT + 1))
     )
     counts: dict[str, int] = {}
     for stratum in strata:
         for row in rows(reader, sql, stratum.parameters()):
             counts[row["value"]] = counts.get(row["value"], 0) + row["n"]
+    if len(counts) <= _KEPT:
+        return None
     return sorted(counts, key=lambda v: (-counts[v], v))[:_KEPT]
