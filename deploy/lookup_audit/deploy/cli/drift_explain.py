@@ -57,7 +57,11 @@ def run(args: argparse.Namespace) -> int:
     now = datetime.now(UTC)
     reader = reader_for(args)
     try:
-        comparison = _of_alarm(reader, args, now) if args.alarm else _of_periods(reader, args, now)
+        comparison = (
+            alarm_comparison(reader, args, now)
+            if args.alarm
+            else _period_comparison(reader, args, now)
+        )
         table = make_table(read_rows(reader, comparison.before, comparison.after))
     finally:
         reader.close()
@@ -101,7 +105,7 @@ def _periods(
     return Scope(against_since, against_until, args.tenant), Scope(since, until, args.tenant)
 
 
-def _of_periods(reader: Reader, args: argparse.Namespace, now: datetime) -> Comparison:
+def _period_comparison(reader: Reader, args: argparse.Namespace, now: datetime) -> Comparison:
     since = _time(args.since, "--from")
     if since is None:
         raise ConfigError("name an alarm, or a period with --from T [--to T]")
@@ -144,7 +148,12 @@ FROM audit.drift_alarms WHERE startsWith(alarm_id, {alarm:String}) ORDER BY alar
 """
 
 
-def _of_alarm(reader: Reader, args: argparse.Namespace, now: datetime) -> Comparison:
+def alarm_comparison(reader: Reader, args: argparse.Namespace, now: datetime) -> Comparison:
+    """What an alarm is of, since it began, against the weeks before or its predecessor.
+
+    Raises:
+        ConfigError: There is no such alarm, or it is of another rate.
+    """
     if args.mode or args.model_version or args.tenant or args.service:
         raise ConfigError("an alarm says itself which lookups it is of; leave out --mode and such")
     try:
