@@ -69,7 +69,6 @@ def test_modes_are_not_pooled_for_a_lack_of_choice(up: Up) -> None:
         (("--from", MIDDLE, "--tenant", "nobody"), "there are no lookups in these periods"),
         (("--from", MIDDLE, "--tenant", "nobody", "--mode", "dense"), "has no lookups"),
         (("an-alarm", "--mode", "dense"), "an alarm says itself"),
-        (("an-alarm",), "alarm"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_explained_is_refused_with_the_reason(

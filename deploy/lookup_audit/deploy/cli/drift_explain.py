@@ -8,11 +8,12 @@ from pydantic_core import PydanticCustomError
 
 from lookup_audit.deploy.cli.options import add_source, print_json, reader_for
 from lookup_audit.deploy.explain_report import explain_document, print_explanation
+from lookup_audit.deploy.outdated import says_if_outdated
 from lookup_audit.processors.drift_causes.reading import Stratum, read_rows
 from lookup_audit.processors.drift_causes.split import split
 from lookup_audit.processors.drift_causes.table import make_table
 from lookup_audit.processors.drift_causes.words import causes
-from lookup_audit.processors.reading import QueryRefusedError, Reader, rows
+from lookup_audit.processors.reading import Reader, rows
 from lookup_audit.processors.replay.scope import Scope, store_time
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.fields import parse_instant
@@ -62,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
             if args.alarm
             else _period_comparison(reader, args, now)
         )
-        table = make_table(read_rows(reader, comparison.before, comparison.after))
+        with says_if_outdated():
+            table = make_table(read_rows(reader, comparison.before, comparison.after))
     finally:
         reader.close()
     found = split(table)
@@ -156,10 +158,8 @@ def alarm_comparison(reader: Reader, args: argparse.Namespace, now: datetime) ->
     """
     if args.mode or args.model_version or args.tenant or args.service:
         raise ConfigError("an alarm says itself which lookups it is of; leave out --mode and such")
-    try:
+    with says_if_outdated():
         found = rows(reader, _ALARM, {"alarm": args.alarm})
-    except QueryRefusedError as error:
-        raise ConfigError(f"the store's alarms cannot be read: {error}"[:300]) from error
     if not found:
         raise ConfigError(f"there is no alarm {args.alarm}; 'lookup-audit drift' lists them")
     if len(found) > 1:

@@ -11,6 +11,7 @@ from lookup_audit.deploy.cli.options import (
     print_json,
     reader_for,
 )
+from lookup_audit.deploy.outdated import says_if_outdated
 from lookup_audit.deploy.replay_picture import check_picture_path, sweep_picture, write_picture
 from lookup_audit.deploy.replay_report import print_replay, replay_document
 from lookup_audit.deploy.ruleset_file import read_ruleset
@@ -47,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
             metavar="X",
             help=f"{name} of the grid (default: {value})",
         )
-    made.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the grid")
+    made.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw the grid of --sweep")
     made.add_argument("--json", action="store_true", help="machine-readable answer")
     add_source(made)
     return made
@@ -62,11 +63,12 @@ def run(args: argparse.Namespace) -> int:
         check_picture_path(args.picture)
     reader = reader_for(args)
     try:
-        moves = read_moves(reader, ruleset, scope)
-        examples = read_examples(reader, ruleset, scope, moves)
-        cells = read_cells(reader, ruleset, scope)
-        wants_sweep = args.sweep or args.picture
-        points = read_sweep(reader, ruleset, scope, thresholds) if wants_sweep else []
+        with says_if_outdated():
+            moves = read_moves(reader, ruleset, scope)
+            examples = read_examples(reader, ruleset, scope, moves)
+            cells = read_cells(reader, ruleset, scope)
+            wants_sweep = args.sweep or args.picture
+            points = read_sweep(reader, ruleset, scope, thresholds) if wants_sweep else []
     finally:
         reader.close()
     document = replay_document(ruleset, moves, examples, cells, points)
