@@ -3,7 +3,7 @@
 import argparse
 
 from lookup_audit.deploy.cli import drift_explain
-from lookup_audit.deploy.cli.options import make_parser
+from lookup_audit.deploy.cli.options import add_source, make_parser
 
 
 def parser() -> argparse.ArgumentParser:
@@ -15,9 +15,10 @@ def parser() -> argparse.ArgumentParser:
         "--mode hybrid",
     )
     actions = made.add_subparsers(dest="action", required=True, metavar="explain")
-    drift_explain.add_options(
-        actions.add_parser("explain", help="split a change of the PRECISE rate by cause")
-    )
+    explain = actions.add_parser("explain", help="split a change of the PRECISE rate by cause")
+    drift_explain.add_options(explain)
+    explain.add_argument("--json", action="store_true", help="machine-readable answer")
+    add_source(explain)
     return made
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic_core import PydanticCustomError
 
-from lookup_audit.deploy.cli.options import add_source, print_json, reader_for
+from lookup_audit.deploy.cli.options import print_json, reader_for
 from lookup_audit.deploy.explain_report import explain_document, print_explanation
 from lookup_audit.deploy.outdated import says_if_outdated
 from lookup_audit.processors.drift_causes.reading import Stratum, read_rows
@@ -23,7 +23,7 @@ _REFERENCE = timedelta(days=28)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the sub-verb."""
+    """Options of the sub-verb, beside ``--store``, ``--data-dir`` and ``--json`` of the verb."""
     parser.add_argument(
         "alarm", nargs="?", metavar="ALARM", help="id of an alarm of the PRECISE rate"
     )
@@ -41,8 +41,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model-version", default="", metavar="V", help="only this model version")
     parser.add_argument("--tenant", default="", metavar="T", help="only this tenant")
     parser.add_argument("--service", default="", metavar="S", help="only this service")
-    parser.add_argument("--json", action="store_true", help="machine-readable answer")
-    add_source(parser)
 
 
 @dataclass(frozen=True, slots=True)
