@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
-from lookup_audit.deploy.report import HEADLINE_SQL as HEADLINE
 from lookup_audit.processors.migrate import migrate
 from lookup_audit.processors.store import open_store
 from tests.bench.measure import report, task
@@ -93,6 +92,7 @@ SELECT
 FROM audit_store.outcomes WHERE action = 'answered' AND cityHash64(outcome_id) % 2 = 0
 """
 
+HEADLINE = "SELECT * FROM audit.ratio_daily ORDER BY day, tenant, model_version, mode"
 BY_ID = "SELECT * FROM audit.lookups WHERE event_id = {id:String} ORDER BY tenant"
 _IDS = """
 SELECT event_id FROM audit_store.lookups WHERE service_sequence % {every:UInt64} = 7

@@ -14,13 +14,14 @@ from lookup_audit.processors.replay.cells import read_cells
 from lookup_audit.processors.replay.levels import read_examples, read_moves
 from lookup_audit.processors.replay.scope import Scope
 from lookup_audit.processors.replay.sweep import grid, read_sweep
-from lookup_audit.processors.store import open_store
+from lookup_audit.processors.store import Store, open_store
 from lookup_audit.schemas.ruleset import Ruleset
 from tests.bench.measure import report, task
 from tests.bench.queries import DAYS, JUDGEMENTS, OUTCOMES
 
 _CHUNK = 500_000
 _ASKED = 4
+_SETTLE_SECONDS = 600
 
 _LOOKUPS = """
 INSERT INTO audit_store.lookups (
@@ -65,6 +66,7 @@ def main() -> None:
         store.command(_LOOKUPS, {"first": first, "count": count, "step": step})
     store.command(OUTCOMES)
     store.command(JUDGEMENTS)
+    _wait_for_merges(store)
     ruleset, scope = Ruleset(highly_relevant_threshold=0.8), Scope()
 
     def replay() -> None:
@@ -87,6 +89,13 @@ def _seconds(ask: Callable[[], object]) -> float:
     started = time.perf_counter()
     ask()
     return time.perf_counter() - started
+
+
+def _wait_for_merges(store: Store) -> None:
+    """Let the engine finish what the filling left behind: a store at rest is what is asked."""
+    until = time.monotonic() + _SETTLE_SECONDS
+    while store.query("SELECT count() FROM system.merges").scalar() and time.monotonic() < until:
+        time.sleep(1.0)
 
 
 if __name__ == "__main__":

@@ -176,3 +176,41 @@ def test_the_real_clickhouse_client_reads_but_cannot_write(up: Up) -> None:
             client.command("SELECT file('/etc/hostname')")
     finally:
         client.close()
+
+
+def test_the_ratio_is_told_per_mode_with_counts_and_no_value_where_there_is_none(up: Up) -> None:
+    lookup = make_lookup(tenant="ratio")
+    outcome = make_outcome(tenant="ratio", lookup_event_ids=[lookup["event_id"]])
+    up.post("/v1/lookups", encode(lookup))
+    up.post("/v1/outcomes", encode(outcome))
+    up.post(
+        "/v1/judgements", encode(make_judgement(tenant="ratio", outcome_id=outcome["outcome_id"]))
+    )
+    up.wait_for("SELECT count() FROM cells WHERE tenant = 'ratio' AND answer = 'wrong'", "1")
+    where = ("--tenant", "ratio", "--data-dir", up.data_dir)
+    table = run_command("ratio", "--days", "2", "--layers", "--machine", *where)
+    assert table.returncode == 0
+    assert "1/1" in table.stdout
+    assert "no value" in table.stdout
+    told = json.loads(run_command("ratio", "--json", *where).stdout)
+    (headline,) = told["headline"]
+    assert headline["stratum"] == {"model_version": "minilm-l6@2", "mode": "dense"}
+    assert headline["rates"]["high_score_error_rate"]["value"] == 1.0
+    assert (headline["rates"]["low_score_refusal_rate"], headline["ratio"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param(["--by", "model_version"], "different rulers", id="pooled modes"),
+        pytest.param(["--by", "mode,colour"], "--by colour", id="unknown dimension"),
+        pytest.param(["--days", "0"], "--days must be 1 or more", id="no days"),
+    ],
+)
+def test_a_wrong_question_about_the_ratio_is_refused(
+    up: Up, options: list[str], words: str
+) -> None:
+    answer = run_command("ratio", *options, "--data-dir", up.data_dir)
+    assert answer.returncode == 2
+    assert words in answer.stderr
+    assert "Traceback" not in answer.stderr

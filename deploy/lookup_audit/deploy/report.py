@@ -1,51 +1,17 @@
 """The headline: how often a high score was wrong against how often a low score was refused.
 
-Figures are per model version and mode, since the modes' levels are on different rulers. A rate
-over zero events has no value. Intervals are Wilson's at 95 % (Wilson 1927, JASA 22:209).
+Figures are per mode, since the modes' levels are on different rulers. A rate over zero events has
+no value.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from lookup_audit.deploy.cli.options import print_table
+from lookup_audit.processors.ratio import Headline
 from lookup_audit.processors.reading import Reader, rows
+from lookup_audit.processors.statistics.proportions import Estimate
 
-HEADLINE_SQL = """
-WITH
-    1.959964 AS z,
-    counted AS (
-        SELECT
-            model_version,
-            mode,
-            count() AS lookups,
-            countIf(cell = 'high_score_error') AS errors,
-            countIf(level = 'PRECISE' AND answer IN ('wrong', 'partly', 'right')) AS judged_high,
-            countIf(cell = 'low_score_refusal') AS refusals,
-            countIf(level = 'NONE') AS low_with_outcome
-        FROM audit.cells
-        GROUP BY model_version, mode
-    )
-SELECT
-    model_version,
-    mode,
-    lookups,
-    errors,
-    judged_high,
-    if(judged_high = 0, NULL, errors / judged_high) AS error_rate,
-    (error_rate + z * z / (2 * judged_high)) / (1 + z * z / judged_high) AS error_centre,
-    z * sqrt(error_rate * (1 - error_rate) / judged_high
-             + z * z / (4 * judged_high * judged_high)) / (1 + z * z / judged_high) AS error_half,
-    refusals,
-    low_with_outcome,
-    if(low_with_outcome = 0, NULL, refusals / low_with_outcome) AS refusal_rate,
-    (refusal_rate + z * z / (2 * low_with_outcome)) / (1 + z * z / low_with_outcome)
-        AS refusal_centre,
-    z * sqrt(refusal_rate * (1 - refusal_rate) / low_with_outcome
-             + z * z / (4 * low_with_outcome * low_with_outcome))
-        / (1 + z * z / low_with_outcome) AS refusal_half,
-    if(refusals = 0, NULL, errors / refusals) AS ratio
-FROM counted
-ORDER BY model_version, mode
-"""
+NO_VALUE = "no value"
 
 _LEVELS = """
 SELECT
@@ -76,13 +42,13 @@ ORDER BY place
 """
 
 
-def print_headline(reader: Reader) -> None:
-    """The headline table, then the levels behind it."""
+def print_headline(found: Sequence[Headline]) -> None:
+    """The headline table: one row a stratum, no value where there is none."""
     print("High-score errors against low-score refusals\n")
+    names = [name.replace("_", " ") for name in found[0].stratum] if found else []
     print_table(
         (
-            "model version",
-            "mode",
+            *names,
             "n",
             "wrong/judged PRECISE",
             "error rate, 95 %",
@@ -90,9 +56,13 @@ def print_headline(reader: Reader) -> None:
             "refusal rate, 95 %",
             "ratio",
         ),
-        [_headline_row(row) for row in rows(reader, HEADLINE_SQL)],
+        [_headline_row(row) for row in found],
     )
-    print("\nLevels, as reported and as recomputed\n")
+
+
+def print_levels(reader: Reader) -> None:
+    """What the levels were, as reported and as recomputed."""
+    print("Levels, as reported and as recomputed\n")
     found = rows(reader, _LEVELS)
     columns = (
         "model_version",
@@ -111,23 +81,38 @@ def print_headline(reader: Reader) -> None:
     )
 
 
-def _headline_row(row: dict[str, Any]) -> list[object]:
+def _headline_row(row: Headline) -> list[object]:
     return [
-        row["model_version"],
-        row["mode"],
-        row["lookups"],
-        f"{row['errors']}/{row['judged_high']}",
-        _rate(row["error_rate"], row["error_centre"], row["error_half"]),
-        f"{row['refusals']}/{row['low_with_outcome']}",
-        _rate(row["refusal_rate"], row["refusal_centre"], row["refusal_half"]),
-        "no value" if row["ratio"] is None else f"{row['ratio']:.2f}",
+        *row.stratum.values(),
+        row.counts["sampled"],
+        f"{row.counts['high_score_errors']}/{row.counts['judged_high']}",
+        rate(row.rates["high_score_error_rate"]),
+        f"{row.counts['low_score_refusals']}/{row.counts['low_with_outcome']}",
+        rate(row.rates["low_score_refusal_rate"]),
+        ratio_text(row.ratio),
     ]
 
 
-def _rate(rate: float | None, centre: float | None, half: float | None) -> str:
-    if rate is None or centre is None or half is None:
-        return "no value"
-    return f"{rate:.2f} ({max(0.0, centre - half):.2f}-{min(1.0, centre + half):.2f})"
+def rate(found: Estimate | None) -> str:
+    """A rate with its interval."""
+    if found is None:
+        return NO_VALUE
+    return f"{found.value:.2f} ({found.low:.2f}-{found.high:.2f})"
+
+
+def percent(found: Estimate | None) -> str:
+    """A share with its interval, in per cent."""
+    if found is None:
+        return NO_VALUE
+    return f"{found.value:.1%} ({found.low:.1%}-{found.high:.1%})"
+
+
+def ratio_text(found: tuple[float, float, float | None] | None) -> str:
+    """A ratio with its interval."""
+    if found is None:
+        return NO_VALUE
+    value, low, high = found
+    return f"{value:.2f} ({low:.2f}-{'no bound' if high is None else f'{high:.2f}'})"
 
 
 def example_lookups(reader: Reader) -> list[tuple[str, str]]:

@@ -73,7 +73,7 @@ def stored_rows(
     """What the store holds of these ids, the one that counts first."""
     asked = set(identities)
     found: dict[Identity, list[Stored]] = {}
-    for pairs in _as_json(identities):
+    for pairs in as_json(identities):
         rows = store.query(_KNOWN, {"kind": kind.name, "pairs": pairs})
         for tenant, event_id, sha256, *origin, insert_id, timestamp_ms in rows:
             if (tenant, event_id) in asked:
@@ -82,7 +82,7 @@ def stored_rows(
     return found
 
 
-def _as_json(identities: Sequence[Identity]) -> Iterator[str]:
+def as_json(identities: Sequence[Identity]) -> Iterator[str]:
     """Ids as JSON texts: thousands bound one by one cost more than looking them up."""
     text = msgspec.json.encode(identities)
     if len(text) <= _PAIRS_BYTES or len(identities) == 1:
@@ -90,8 +90,8 @@ def _as_json(identities: Sequence[Identity]) -> Iterator[str]:
             yield text.decode()
         return
     half = len(identities) // 2
-    yield from _as_json(identities[:half])
-    yield from _as_json(identities[half:])
+    yield from as_json(identities[:half])
+    yield from as_json(identities[half:])
 
 
 def complete_ids(
@@ -104,6 +104,16 @@ def complete_ids(
     """
     if not first_offsets:
         return
+    where, parameters = offsets_from(cluster, first_offsets)
+    for kind in kinds:
+        sql = _COMPLETE.format(kind=kind.name, id=kind.id_column, table=kind.table, range=where)
+        store.command(sql, parameters)
+
+
+def offsets_from(
+    cluster: str, first_offsets: Mapping[tuple[str, int], int]
+) -> tuple[str, dict[str, object]]:
+    """A condition on rows of a cluster from these offsets on, with its parameters."""
     places = []
     parameters: dict[str, object] = {"cluster": cluster}
     for index, ((topic, partition), offset) in enumerate(first_offsets.items()):
@@ -112,10 +122,7 @@ def complete_ids(
             f"AND kafka_offset >= {{o{index}:UInt64}})"
         )
         parameters |= {f"t{index}": topic, f"p{index}": partition, f"o{index}": offset}
-    where = f"kafka_cluster = {{cluster:String}} AND ({' OR '.join(places)})"
-    for kind in kinds:
-        sql = _COMPLETE.format(kind=kind.name, id=kind.id_column, table=kind.table, range=where)
-        store.command(sql, parameters)
+    return f"kafka_cluster = {{cluster:String}} AND ({' OR '.join(places)})", parameters
 
 
 def same_content(raw: bytes, other: bytes) -> bool:

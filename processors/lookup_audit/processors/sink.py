@@ -16,7 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lookup_audit.processors import exceptions_table as exceptions
-from lookup_audit.processors.batch import KINDS, DeadLetter, EncodedBatch, Kind, Message
+from lookup_audit.processors import links
+from lookup_audit.processors.batch import (
+    KINDS,
+    LOOKUP,
+    OUTCOME,
+    DeadLetter,
+    EncodedBatch,
+    Kind,
+    Message,
+)
 from lookup_audit.processors.exceptions_table import Place, Repeat
 from lookup_audit.processors.identity import (
     Identity,
@@ -100,6 +109,7 @@ class Sink:
             rejected = self._insert(kind, rows, written) if rows.num_rows else []
             self._write_dead_letters(rejected, written)
             self._settle_races(kind, [*_identities(kind, rows), *doubled[kind]], written)
+        links.link(self._store, _touched_lookups(batch))
         # After the rows: no reader sees a repeat of something that is not there yet.
         self._write_repeats(repeats, written)
         self._next |= batch.next_offsets
@@ -116,6 +126,7 @@ class Sink:
             if self._next.pop(place, None) != first
         }
         complete_ids(self._store, KINDS, self._cluster, unsure)
+        links.complete(self._store, self._cluster, unsure)
         places = [Place.of(d.message) for d in batch.dead_letters]
         return exceptions.stored_places(
             self._store, self._cluster, [p for p in places if p[:2] in unsure]
@@ -235,6 +246,7 @@ class Sink:
                     "AND tenant = {tenant:String} AND insert_id = {insert_id:UInt64}",
                     {"id": identity[1], "tenant": identity[0], "insert_id": row.insert_id},
                 )
+            links.unlink(self._store, kind, identity, row.insert_id)
 
     def _write_dead_letters(self, letters: list[DeadLetter], written: Written) -> None:
         if letters:
@@ -265,6 +277,19 @@ class Sink:
 def _identities(kind: Kind, rows: pa.Table) -> list[Identity]:
     tenants, ids = rows.column("tenant").to_pylist(), rows.column(kind.id_column).to_pylist()
     return list(zip(tenants, ids, strict=True))
+
+
+def _touched_lookups(batch: EncodedBatch) -> list[Identity]:
+    """The lookups of a batch and those its outcomes name, stored now or before."""
+    touched: list[Identity] = []
+    if (rows := batch.rows.get(LOOKUP.name)) is not None:
+        touched += _identities(LOOKUP, rows)
+    if (rows := batch.rows.get(OUTCOME.name)) is not None:
+        tenants, named = (rows.column(n).to_pylist() for n in ("tenant", "lookup_event_ids"))
+        touched += [
+            (t, event_id) for t, ids in zip(tenants, named, strict=True) for event_id in ids
+        ]
+    return touched
 
 
 def _places(rows: pa.Table) -> list[Place]:

@@ -15,7 +15,8 @@ from lookup_audit.deploy.demo.run import DemoSummary, Progress, run_demo
 from lookup_audit.deploy.demo.scoring import registry_entries
 from lookup_audit.deploy.embedded.stack import Stack, StackConfig
 from lookup_audit.deploy.reader import open_reader
-from lookup_audit.deploy.report import example_lookups, print_headline
+from lookup_audit.deploy.report import example_lookups, print_headline, print_levels
+from lookup_audit.processors.ratio import Period, headlines
 from lookup_audit.processors.reading import Reader
 from lookup_audit.schemas.ruleset import Appointment, Ruleset
 
@@ -74,9 +75,12 @@ def demo_rulesets() -> tuple[Appointment, ...]:
 
 
 def _report(reader: Reader, summary: DemoSummary, data_dir: Path, *, serving: bool) -> None:
-    print_headline(reader)
+    print_headline(headlines(reader, ("model_version", "mode"), Period()))
+    print()
+    print_levels(reader)
     print(
-        "\nn: lookups with an outcome. error rate: of judged PRECISE answers, how many were wrong."
+        "\nn: sampled lookups, which are all of a day until it is sampled."
+        "\nerror rate: of judged PRECISE answers, how many were wrong."
         "\nrefusal rate: of lookups with level NONE, how many the agent refused to answer."
         "\nratio: high-score errors for each low-score refusal. The two modes' levels are on"
         "\ndifferent rulers and are never summed."

@@ -8,8 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lookup_audit.collector.split import split
-from lookup_audit.deploy.cli.options import add_data_dir, make_parser, print_json, printable
-from lookup_audit.deploy.embedded.data_dir import DataDir
+from lookup_audit.deploy.cli.options import (
+    add_data_dir,
+    collector_for,
+    make_parser,
+    print_json,
+    printable,
+)
 from lookup_audit.deploy.sender import Account, EventSender
 from lookup_audit.schemas.errors import ConfigError
 
@@ -36,7 +41,9 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Send everything and print the account."""
-    sender = EventSender(_url(args), os.environ.get("LOOKUP_AUDIT_TOKEN"), _progress)
+    sender = EventSender(
+        collector_for(args.url, args.data_dir), os.environ.get("LOOKUP_AUDIT_TOKEN"), _progress
+    )
     for name in args.files:
         for place, raw in _events(name):
             sender.add(_PATHS[args.kind or kind_of(raw)], f"{name}:{place}", raw)
@@ -45,19 +52,6 @@ def run(args: argparse.Namespace) -> int:
         print(file=sys.stderr)
     _print(account, as_json=args.json)
     return 1 if account.rejected else 0
-
-
-def _url(args: argparse.Namespace) -> str:
-    if args.url:
-        url: str = args.url
-        return url.rstrip("/")
-    running = DataDir(args.data_dir).running()
-    if running is None:
-        raise ConfigError(
-            f"no stack runs on {args.data_dir}; start one with 'lookup-audit up', or name a "
-            "collector with --url http://127.0.0.1:4318"
-        )
-    return running.url
 
 
 def kind_of(raw: bytes) -> str:

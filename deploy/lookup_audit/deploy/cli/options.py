@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lookup_audit.deploy.embedded.data_dir import DataDir
 from lookup_audit.deploy.reader import DEFAULT_DATA_DIR, open_reader
 from lookup_audit.processors.reading import Reader
 from lookup_audit.schemas.errors import ConfigError
@@ -52,6 +53,28 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def reader_for(args: argparse.Namespace) -> Reader:
     """What the parsed options say to read."""
     return open_reader(args.store, args.data_dir, os.environ.get("LOOKUP_AUDIT_TOKEN"))
+
+
+def collector_for(url: str | None, data_dir: Path, *, option: str = "--url") -> str:
+    """Base URL of the collector to send to: the one named, or that of the running stack.
+
+    Args:
+        url: What the user named.
+        data_dir: Of the stack.
+        option: With which the user names one.
+
+    Raises:
+        ConfigError: None is named and none runs.
+    """
+    if url:
+        return url.rstrip("/")
+    running = DataDir(data_dir).running()
+    if running is None:
+        raise ConfigError(
+            f"no stack runs on {data_dir}; start one with 'lookup-audit up', or name a "
+            f"collector with {option} http://127.0.0.1:4318"
+        )
+    return running.url
 
 
 def printable(text: str) -> str:

@@ -47,9 +47,7 @@ def store_time(moment: datetime) -> str:
 
 
 # Read before anything is reckoned, so that a lookup without an outcome costs one number.
-_ANSWERED = """PREWHERE id_hash IN (
-    SELECT cityHash64('lookup', tenant, arrayJoin(lookup_event_ids)) FROM audit_store.outcomes
-)"""
+_ANSWERED = "PREWHERE id_hash IN (SELECT id_hash FROM audit_store.outcome_links)"
 
 
 def judged_sql(*, answered: bool = False) -> str:

@@ -1,1 +1,1 @@
-"""Statistics that several figures share."""
+"""Intervals and tests that the figures rest on: pure, each with the source of its formula."""
