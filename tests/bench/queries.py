@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
-from lookup_audit.processors.migrate import migrate
-from lookup_audit.processors.store import open_store
+from lookup_audit.processors.migrate import migrate, shipped_migrations
+from lookup_audit.processors.store import Store, open_store
 from tests.bench.measure import report, task
 
 _CHUNK = 250_000
@@ -111,6 +111,7 @@ def main() -> None:
         store.command(_LOOKUPS, {"first": first, "count": count, "step": step})
     store.command(OUTCOMES)
     store.command(JUDGEMENTS)
+    link_answers(store)
     every = max(8, given.events // 1_000)
     ids = [row[0] for row in store.query(_IDS, {"every": every, "limit": _ASKED})]
     reader = ReadOnlyEngine(given.engine, connections=1)
@@ -126,6 +127,14 @@ def main() -> None:
         "outcomes": store.query("SELECT count() FROM audit_store.outcomes").scalar(),
     }
     report(result)
+
+
+def link_answers(store: Store) -> None:
+    """Join outcomes with lookups as a migration does with what was stored before it."""
+    for migration in shipped_migrations():
+        for statement in migration.statements():
+            if statement.startswith("INSERT INTO audit_store.answered_lookups"):
+                store.command(statement)
 
 
 def _milliseconds(ask: Callable[[], object]) -> float:

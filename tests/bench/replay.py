@@ -17,7 +17,7 @@ from lookup_audit.processors.replay.sweep import grid, read_sweep
 from lookup_audit.processors.store import Store, open_store
 from lookup_audit.schemas.ruleset import Ruleset
 from tests.bench.measure import report, task
-from tests.bench.queries import DAYS, JUDGEMENTS, OUTCOMES
+from tests.bench.queries import DAYS, JUDGEMENTS, OUTCOMES, link_answers
 
 _CHUNK = 500_000
 _ASKED = 4
@@ -66,6 +66,7 @@ def main() -> None:
         store.command(_LOOKUPS, {"first": first, "count": count, "step": step})
     store.command(OUTCOMES)
     store.command(JUDGEMENTS)
+    link_answers(store)
     _wait_for_merges(store)
     ruleset, scope = Ruleset(highly_relevant_threshold=0.8), Scope()
 
