@@ -1,6 +1,7 @@
 """Replay in SQL equals the rules in Python, row by row, and its figures add up."""
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookup_audit.processors.migrate import shipped_migrations
 from lookup_audit.processors.reading import rows
 from lookup_audit.processors.recompute import recompute_sql
 from lookup_audit.processors.replay.cells import cell_rates, read_cells
@@ -134,6 +136,22 @@ def test_the_narrow_columns_hold_what_the_candidates_say(
     assert {row["event_id"]: row["l"] for row in by_candidates} == {
         event_id: row["becomes"] for event_id, row in found.items()
     }
+
+
+def test_rows_stored_before_the_narrow_columns_are_replayed_all_the_same(
+    store: ClickHouseStore,
+) -> None:
+    (migration,) = [m for m in shipped_migrations() if "decide_levels" in m.name]
+    (statement,) = migration.statements()
+    columns = re.findall(r"ADD COLUMN IF NOT EXISTS (\w+)", statement)
+    assert len(columns) == 7
+    for column in reversed(columns):
+        store.command(f"ALTER TABLE audit_store.lookups DROP COLUMN {column}")
+    write(store, *(quality_lookup(q / 20, mode=m) for q in range(21) for m in ("dense", "hybrid")))
+    store.command(statement)
+    moves = read_moves(store, DEFAULT_RULESET, Scope())
+    assert (sum(m.lookups for m in moves), [m for m in moves if m.is_flip]) == (42, [])
+    assert {m.becomes for m in moves} == {"PRECISE", "REFERENCE", "NONE"}
 
 
 def test_moves_count_every_lookup_once_and_never_pool_modes(store: ClickHouseStore) -> None:
