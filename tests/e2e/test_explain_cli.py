@@ -47,6 +47,18 @@ def test_a_new_index_is_named_in_one_sentence_with_the_parts_below(up: Up) -> No
     assert found["before"]["lookups"] == found["after"]["lookups"] == 40
 
 
+def test_two_model_versions_of_one_time_can_be_compared(up: Up) -> None:
+    old = [lookup("beside", q, 2, model_version="m@1") for q in (0.9, 0.8, 0.6, 0.3)]
+    new = [lookup("beside", q, 2, model_version="m@2") for q in (0.9, 0.6, 0.6, 0.3)]
+    post(up, "beside", old + new)
+    where = ("--from", MIDDLE, "--tenant", "beside", "--data-dir", up.data_dir)
+    versions = ("--model-version", "m@2", "--against-model-version", "m@1")
+    answer = run_command("drift", "explain", *versions, *where)
+    assert answer.stdout.splitlines()[0] == "of -25.0 points: -25.0 from model m@2; rest 0.0"
+    alone = run_command("drift", "explain", *versions[2:], *where)
+    assert (alone.returncode, alone.stdout) == (2, "")
+
+
 def test_modes_are_not_pooled_for_a_lack_of_choice(up: Up) -> None:
     modes = ["dense", "hybrid"]
     post(up, "both", [lookup("both", 0.9, h, mode=m) for m in modes for h in (2, 7)])

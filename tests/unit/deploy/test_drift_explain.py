@@ -70,6 +70,8 @@ def test_a_closed_alarm_ends_where_it_was_closed() -> None:
 def test_a_new_version_is_compared_with_its_predecessor() -> None:
     found = alarm_comparison(Alarms(ALARM | {"compared_to": "m@1"}), options(), NOW)
     assert (found.before.model_version, found.after.model_version) == ("m@1", "m@2")
+    # It may still run beside the new one.
+    assert found.before.scope.until == found.after.scope.until == NOW
 
 
 def test_another_reference_can_be_named() -> None:

@@ -39,6 +39,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--mode", help="retrieval mode; needed where there are several")
     parser.add_argument("--model-version", default="", metavar="V", help="only this model version")
+    parser.add_argument(
+        "--against-model-version",
+        default="",
+        metavar="V",
+        help="compare with this model version, in the same period unless another is named",
+    )
     parser.add_argument("--tenant", default="", metavar="T", help="only this tenant")
     parser.add_argument("--service", default="", metavar="S", help="only this service")
 
@@ -86,18 +92,36 @@ def _time(text: str | None, option: str) -> datetime | None:
 
 
 def _periods(
-    args: argparse.Namespace, start: datetime, end: datetime, reference: timedelta
+    args: argparse.Namespace,
+    start: datetime,
+    end: datetime,
+    reference: timedelta,
+    *,
+    beside: bool = False,
 ) -> tuple[Scope, Scope]:
-    """The period before and the one to explain; raises ConfigError where they make no sense."""
+    """The period compared with and the one to explain.
+
+    Args:
+        args: What the user says of them.
+        start: Start of the period to explain, where nothing is said.
+        end: Its end.
+        reference: How much longer ago the other one begins.
+        beside: The two are of different model versions, and so may be of one time.
+
+    Raises:
+        ConfigError: They make no sense.
+    """
     since = _time(args.since, "--from") or start
     until = _time(args.until, "--to") or end
-    against_until = _time(args.against_to, "--against-to") or since
-    against_since = _time(args.against_from, "--against-from") or against_until - reference
+    against_until = _time(args.against_to, "--against-to") or (until if beside else since)
+    against_since = _time(args.against_from, "--against-from") or (
+        (since if beside else against_until) - reference
+    )
     if since >= until:
         raise ConfigError(f"the period ends ({until:%F %T}) before it begins ({since:%F %T}) (UTC)")
     if against_since >= against_until:
         raise ConfigError("--against-from must be before --against-to")
-    if against_until > since:
+    if against_until > since and not beside:
         raise ConfigError(
             "the two periods overlap, so that a lookup would count on both sides; end the one "
             "compared with (--against-to) where the other begins (--from)"
@@ -110,10 +134,16 @@ def _period_comparison(reader: Reader, args: argparse.Namespace, now: datetime) 
     if since is None:
         raise ConfigError("name an alarm, or a period with --from T [--to T]")
     until = _time(args.until, "--to") or now
-    before, after = _periods(args, since, until, max(until - since, timedelta(0)))
+    other = args.against_model_version or args.model_version
+    beside = other != args.model_version
+    if beside and not args.model_version:
+        raise ConfigError("--against-model-version needs --model-version to compare with it")
+    reference = timedelta(0) if beside else max(until - since, timedelta(0))
+    before, after = _periods(args, since, until, reference, beside=beside)
     mode = args.mode or _only_mode(reader, before, after)
     return Comparison(
-        *(Stratum(scope, mode, args.service, args.model_version) for scope in (before, after))
+        Stratum(before, mode, args.service, other),
+        Stratum(after, mode, args.service, args.model_version),
     )
 
 
@@ -154,24 +184,15 @@ def alarm_comparison(reader: Reader, args: argparse.Namespace, now: datetime) ->
     Raises:
         ConfigError: There is no such alarm, or it is of another rate.
     """
-    if args.mode or args.model_version or args.tenant or args.service:
+    named = (args.mode, args.model_version, args.against_model_version, args.tenant, args.service)
+    if any(named):
         raise ConfigError("an alarm says itself which lookups it is of; leave out --mode and such")
-    with says_if_outdated():
-        found = rows(reader, _ALARM, {"alarm": args.alarm})
-    if not found:
-        raise ConfigError(f"there is no alarm {args.alarm}; 'lookup-audit drift' lists them")
-    if len(found) > 1:
-        raise ConfigError(f"{args.alarm!r} could be any of several alarms; write more of it")
-    alarm = {name: "" if value == "*" else value for name, value in found[0].items()}
-    if "precise" not in alarm["metric"]:
-        raise ConfigError(
-            f"this alarm is of {alarm['metric']}; only a change of the PRECISE rate can be split"
-        )
-    if alarm["mode"] == "":
-        raise ConfigError("this alarm is of no single mode, and modes are never pooled")
+    alarm = _one_alarm(reader, args.alarm)
     start = _stored(alarm["started_at"])
     end = _stored(alarm["closed_at"]) if alarm["closed_at"] else now
-    scopes = _periods(args, start, end, _REFERENCE)
+    # A new version is compared with the one it follows, which may still run beside it.
+    predecessor = alarm["compared_to"]
+    scopes = _periods(args, start, end, _REFERENCE, beside=bool(predecessor))
     before, after = (
         Stratum(
             replace(scope, tenant=alarm["tenant"]),
@@ -182,10 +203,27 @@ def alarm_comparison(reader: Reader, args: argparse.Namespace, now: datetime) ->
         )
         for scope in scopes
     )
-    # A new version is compared with the one it follows.
-    if alarm["compared_to"]:
-        before = replace(before, model_version=alarm["compared_to"])
+    if predecessor:
+        before = replace(before, model_version=predecessor)
     return Comparison(before, after)
+
+
+def _one_alarm(reader: Reader, alarm_id: str) -> dict[str, str]:
+    """The alarm whose id begins so, with ``""`` for what it leaves free; raises ConfigError."""
+    with says_if_outdated():
+        found = rows(reader, _ALARM, {"alarm": alarm_id})
+    if not found:
+        raise ConfigError(f"there is no alarm {alarm_id}; 'lookup-audit drift' lists them")
+    if len(found) > 1:
+        raise ConfigError(f"{alarm_id!r} could be any of several alarms; write more of it")
+    alarm = {name: "" if value == "*" else value for name, value in found[0].items()}
+    if "precise" not in alarm["metric"]:
+        raise ConfigError(
+            f"this alarm is of {alarm['metric']}; only a change of the PRECISE rate can be split"
+        )
+    if alarm["mode"] == "":
+        raise ConfigError("this alarm is of no single mode, and modes are never pooled")
+    return alarm
 
 
 def _stored(text: str) -> datetime:

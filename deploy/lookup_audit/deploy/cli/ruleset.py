@@ -235,7 +235,17 @@ def _show(reader: Reader, args: argparse.Namespace) -> int:
              "verdicts": verdicts}
         )  # fmt: skip
         return 0
-    print(ids[0])
+    _print_ruleset(ids[0], content, appointments, verdicts)
+    return 0
+
+
+def _print_ruleset(
+    ruleset_id: str,
+    content: dict[str, Any],
+    appointments: list[dict[str, Any]],
+    verdicts: list[dict[str, Any]],
+) -> None:
+    print(ruleset_id)
     for name, value in content.items():
         print(f"  {name:26} {value}")
     print("\nappointed" if appointments else "\nstated by events, never appointed")
@@ -253,4 +263,3 @@ def _show(reader: Reader, args: argparse.Namespace) -> int:
         [[v["service"], v["mode"], v["verdicts"], v["first"][:19], v["last"][:19]]
          for v in verdicts],
     )  # fmt: skip
-    return 0

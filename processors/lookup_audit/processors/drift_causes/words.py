@@ -85,11 +85,15 @@ def _moved(table: Table, field: str, value: str | None = None) -> str:
     if value is None:
         values = sorted({*before, *after})
         value = max(values, key=lambda v: abs(after.get(v, 0.0) - before.get(v, 0.0)))
+    if field == "category" and not value:
+        return _shift(before, after, value, unknown="no filter")
     return _shift(before, after, value)
 
 
-def _shift(before: dict[str, float], after: dict[str, float], value: str) -> str:
-    return f"{value or '(unknown)'} {before.get(value, 0.0):.0%} -> {after.get(value, 0.0):.0%}"
+def _shift(
+    before: dict[str, float], after: dict[str, float], value: str, *, unknown: str = "(unknown)"
+) -> str:
+    return f"{value or unknown} {before.get(value, 0.0):.0%} -> {after.get(value, 0.0):.0%}"
 
 
 def _more_or_fewer(table: Table, field: str, value: str, what: str) -> str:
