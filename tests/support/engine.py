@@ -19,6 +19,14 @@ TABLES = (
     "dead_letters",
     "repeats",
     "rulesets",
+    "drift_leases",
+    "drift_steps",
+    "drift_minutes",
+    "drift_states",
+    "drift_strata",
+    "drift_alarms",
+    "drift_acceptances",
+    "drift_deliveries",
 )
 
 
