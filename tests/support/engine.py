@@ -19,6 +19,8 @@ TABLES = (
     "dead_letters",
     "repeats",
     "rulesets",
+    "sample_plans",
+    "samples",
     "drift_leases",
     "drift_steps",
     "drift_minutes",

@@ -90,6 +90,8 @@ _AGED_BY = {
     "event_ids": "occurred_at",
     "dead_letters": "kafka_timestamp",
     "repeats": "kafka_timestamp",
+    "sample_plans": "day",
+    "samples": "day",
     "drift_steps": "closed_to",
     "drift_minutes": "minute",
     "drift_alarms": "detected_at",

@@ -26,6 +26,7 @@ from lookup_audit.collector.telemetry import make_telemetry
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.embedded.broker import EmbeddedBroker
 from lookup_audit.deploy.embedded.clickhouse_http import clickhouse_routes
+from lookup_audit.deploy.embedded.control_http import control_routes
 from lookup_audit.deploy.embedded.data_dir import DataDir, Running
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
 from lookup_audit.processors.kafka_source import KafkaConfig, end_offsets
@@ -162,15 +163,15 @@ class Stack:
             publisher,
             telemetry=telemetry,
             checks={"processor": self._check_processor},
-            extra_routes=self._routes(self._reader),
+            extra_routes=self._routes(self._reader, self._store),
         )
         self._server = CollectorServer(app, collector)
         self._server.start()
         _wait_until_connected(publisher)
         self._data_dir.publish(Running(os.getpid(), self.url, self._broker.bootstrap))
 
-    def _routes(self, reader: ReadOnlyEngine) -> list[BaseRoute]:
-        return [Route("/", self._index), *clickhouse_routes(reader)]
+    def _routes(self, reader: ReadOnlyEngine, store: ClickHouseStore) -> list[BaseRoute]:
+        return [Route("/", self._index), *clickhouse_routes(reader), *control_routes(store)]
 
     async def _index(self, _: Request) -> Response:
         return PlainTextResponse(self.describe() + "\n")
