@@ -172,7 +172,7 @@ class Ledger:
         columns["event"] = pa.array([alarm.model_dump_json() for alarm in alarms], pa.string())
         self._insert("drift_alarms", columns, number, epoch)
 
-    def write_checkpoint(self, number: int, epoch: int, family: Family, now: datetime) -> None:
+    def write_checkpoint(self, number: int, epoch: int, family: Family) -> None:
         """Everything that is known after the step."""
         kinds = ["series"] * len(family.series) + ["rollup"] * len(family.rollups)
         states = [series_text(one) for one in family.series.values()]
@@ -180,7 +180,6 @@ class Ledger:
         columns: dict[str, pa.Array] = _stamp(number, epoch, len(kinds))
         columns["kind"] = pa.array(kinds, pa.string())
         columns["state"] = pa.array(states, pa.string())
-        columns["written_at"] = pa.array([now] * len(kinds), _MILLIS)
         self._insert("drift_states", columns, number, epoch)
 
     def write_strata(

@@ -199,7 +199,7 @@ class Watcher:
         self._ledger.write_alarms(number, epoch, alarms)
         is_due = hour != self._checkpoint_hour
         if is_due:
-            self._ledger.write_checkpoint(number, epoch, family, now)
+            self._ledger.write_checkpoint(number, epoch, family)
         touched = {c.key for c in counts} if not taken else set(family.series)
         strata = [family.series[key] for key in sorted(touched)]
         self._ledger.write_strata(number, epoch, strata, self._config, now)

@@ -8,9 +8,8 @@ CREATE TABLE IF NOT EXISTS audit_store.drift_leases
     acquired_at DateTime64(3, 'UTC'),
     expires_at DateTime64(3, 'UTC')
 )
-ENGINE = MergeTree
-ORDER BY (epoch, holder, expires_at)
-TTL toDateTime(expires_at) + toIntervalDay(7);
+ENGINE = ReplacingMergeTree(acquired_at)
+ORDER BY (epoch, holder);
 
 CREATE TABLE IF NOT EXISTS audit_store.drift_steps
 (
@@ -60,11 +59,11 @@ CREATE TABLE IF NOT EXISTS audit_store.drift_states
     epoch UInt64,
     kind LowCardinality(String),
     state String CODEC(ZSTD(1)),
-    written_at DateTime64(3, 'UTC')
+    written_at DateTime('UTC') DEFAULT now()
 )
 ENGINE = MergeTree
 ORDER BY (step, epoch)
-TTL toDateTime(written_at) + toIntervalDay(14)
+TTL written_at + toIntervalDay(14)
 SETTINGS non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS audit_store.drift_strata
