@@ -26,7 +26,8 @@ INSERT INTO audit_store.lookups
      kafka_timestamp)
 SELECT
     concat({name:String}, '-', toString(number)),
-    toDateTime64({start:String}, 6, 'UTC') + toIntervalMillisecond(intDiv(number * 60000, {a_minute:UInt32})) AS at,
+    toDateTime64({start:String}, 6, 'UTC')
+        + toIntervalMillisecond(intDiv(number * 60000, {a_minute:UInt32})) AS at,
     at + toIntervalMillisecond({delay:Int64} + {stored_after:Int64}),
     {tenant:String}, 'kb', {mode:String}, {model:String}, {basis:String},
     if(cityHash64({name:String}, number) % 1000000 < {rate:Float64} * 1000000, 'PRECISE', 'NONE'),

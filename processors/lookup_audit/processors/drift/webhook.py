@@ -46,8 +46,8 @@ class Webhook:
         *,
         token: str | None = None,
         repeat_seconds: float = 60.0,
-        tries: int = 4,
-        timeout_seconds: float = 10.0,
+        tries: int = 3,
+        timeout_seconds: float = 5.0,
         sleep: Callable[[float], Any] = time.sleep,
     ):
         parts = urlsplit(url)
