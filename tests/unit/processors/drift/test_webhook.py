@@ -1,0 +1,172 @@
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from lookup_audit.processors.drift.webhook import Webhook, alert
+from lookup_audit.schemas.alarm import DriftAlarm
+from lookup_audit.schemas.errors import ConfigError, UnavailableError
+from lookup_audit.schemas.names import DriftMetric
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def make_alarm(**over: Any) -> DriftAlarm:
+    values: dict[str, Any] = {
+        "alarm_id": "8edd08fc9b3e7b3b",
+        "revision": 1,
+        "state": "open",
+        "metric": DriftMetric.PRECISE,
+        "tenant": "acme",
+        "service": "kb",
+        "mode": "dense",
+        "model_version": "m1",
+        "quality_basis": "*",
+        "direction": "down",
+        "started_at": NOW - timedelta(hours=1),
+        "detected_at": NOW,
+        "reference_rate": 0.6,
+        "observed_rate": 0.4,
+        "change_points": -20.0,
+        "change_low": -24.0,
+        "change_high": -16.0,
+        "calls": 500,
+        "successes": 200,
+        "reference_calls": 5000,
+        "design_effect": 1.0,
+        "summary": "The PRECISE rate fell.",
+        "board_url": "http://board/?var-tenant=acme",
+    }
+    return DriftAlarm(**(values | over))
+
+
+class Stub:
+    """An Alertmanager that answers as it is told, 200 when nothing is left."""
+
+    def __init__(self, answers: list[int]):
+        self.answers = answers
+        self.bodies: list[list[dict[str, Any]]] = []
+        self.headers: list[dict[str, str]] = []
+        stub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # noqa: N802  the library's name
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                code = stub.answers.pop(0) if stub.answers else 200
+                if code == 200:
+                    stub.bodies.append(json.loads(body))
+                    stub.headers.append(dict(self.headers))
+                self.send_response(code)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/api/v2/alerts"
+        self._thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    made = Stub([])
+    yield made
+    made.stop()
+
+
+def test_an_alarm_arrives_although_the_other_side_fails_twice(stub: Stub) -> None:
+    stub.answers = [503, 500]
+    waits: list[float] = []
+
+    Webhook(stub.url, sleep=waits.append).send([make_alarm()], NOW)
+
+    assert len(stub.bodies) == 1
+    assert waits == [1.0, 2.0]
+    sent = stub.bodies[0][0]
+    assert sent["labels"]["alertname"] == "LookupAuditDrift"
+    assert sent["labels"]["tenant"] == "acme"
+    assert sent["annotations"]["summary"] == "The PRECISE rate fell."
+    assert sent["startsAt"] == "2026-11-30T12:00:00.000000Z"
+    assert sent["endsAt"] > sent["startsAt"]
+    assert sent["generatorURL"] == "http://board/?var-tenant=acme"
+
+
+def test_a_side_that_stays_away_is_said_to_be_so(stub: Stub) -> None:
+    stub.answers = [503] * 9
+
+    with pytest.raises(UnavailableError, match="answered 503"):
+        Webhook(stub.url, sleep=lambda s: None).send([make_alarm()], NOW)
+    assert stub.bodies == []
+
+
+def test_a_refusal_is_not_tried_again(stub: Stub) -> None:
+    stub.answers = [400]
+
+    with pytest.raises(ConfigError, match="answered 400"):
+        Webhook(stub.url, sleep=lambda s: None).send([make_alarm()], NOW)
+    assert stub.answers == []
+
+
+def test_all_words_on_one_alarm_have_the_same_labels(stub: Stub) -> None:
+    hook = Webhook(stub.url)
+    hook.send([make_alarm()], NOW)
+    hook.send([make_alarm(revision=2, change_points=-15.0)], NOW)
+    closed = make_alarm(revision=3, state="recovered", closed_at=NOW + timedelta(hours=1))
+    hook.send([closed], NOW + timedelta(hours=1))
+
+    labels = [body[0]["labels"] for body in stub.bodies]
+    assert labels[0] == labels[1] == labels[2]
+    assert stub.bodies[2][0]["endsAt"] == "2026-11-30T13:00:00.000000Z"
+
+
+def test_an_open_alarm_is_repeated_and_a_closed_one_is_not(stub: Stub) -> None:
+    hook, alarm = Webhook(stub.url, repeat_seconds=60), make_alarm()
+    hook.send([alarm], NOW)
+    hook.repeat([alarm], NOW + timedelta(seconds=30))
+    assert len(stub.bodies) == 1
+
+    hook.repeat([alarm], NOW + timedelta(seconds=70))
+    assert len(stub.bodies) == 2
+
+    hook.send([make_alarm(revision=2, state="accepted", closed_at=NOW)], NOW)
+    for minutes in (5, 10):
+        hook.repeat([], NOW + timedelta(minutes=minutes))
+    assert len(stub.bodies) == 3
+
+
+def test_an_alarm_that_opened_and_closed_unheard_pages_nobody(stub: Stub) -> None:
+    closed = make_alarm(revision=2, state="recovered", closed_at=NOW)
+
+    Webhook(stub.url).send([make_alarm(), closed], NOW)
+
+    assert stub.bodies == []
+
+
+def test_a_token_is_sent_and_never_told(stub: Stub) -> None:
+    Webhook(stub.url, token="secret").send([make_alarm()], NOW)
+    assert stub.headers[0]["Authorization"] == "Bearer secret"
+
+    with_password = stub.url.replace("127.0.0.1", "user:secret@127.0.0.1") + "?key=secret"
+    stub.answers = [503] * 9
+    with pytest.raises((UnavailableError, ConfigError)) as refused:
+        Webhook(with_password, sleep=lambda s: None).send([make_alarm()], NOW)
+    assert "secret" not in str(refused.value)
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="must look like"):
+        Webhook("alertmanager:9093")
+
+
+def test_an_empty_label_is_left_out() -> None:
+    assert "tenant" not in alert(make_alarm(tenant=""), NOW)["labels"]
