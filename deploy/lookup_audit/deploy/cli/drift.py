@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from lookup_audit.deploy.cli.options import (
@@ -45,13 +46,12 @@ def parser() -> argparse.ArgumentParser:
         "State of every watched rate, and the alarms. Exit code 1 while an alarm is open.",
         'lookup-audit drift accept 8edd08fc9b3e7b3b --by mia --comment "new index, as planned"',
     )
-    _add_shared(made)
+    add_source(made)
+    made.add_argument("--json", action="store_true", help=_JSON)
     actions = made.add_subparsers(dest="action", metavar="|".join(ACTIONS))
     for name, action in ACTIONS.items():
         sub = actions.add_parser(name, help=action.help, description=action.help)
         _add_shared(sub)
-        # What was given before the sub-verb holds unless it is given again.
-        sub.set_defaults(**dict.fromkeys(("store", "data_dir", "json"), argparse.SUPPRESS))
         action.add_arguments(sub)
     return made
 
@@ -61,9 +61,17 @@ def run(args: argparse.Namespace) -> int:
     return ACTIONS[args.action or "status"].run(args)
 
 
+_JSON = "machine-readable answer"
+
+
 def _add_shared(parser: argparse.ArgumentParser) -> None:
-    add_source(parser)
-    parser.add_argument("--json", action="store_true", help="machine-readable answer")
+    """The options of the verb once more: what was given before a sub-verb holds unless repeated."""
+    unset = argparse.SUPPRESS
+    parser.add_argument("--store", default=unset, metavar="URL", help="ClickHouse server")
+    parser.add_argument(
+        "--data-dir", type=Path, default=unset, metavar="DIR", help="of an embedded stack"
+    )
+    parser.add_argument("--json", action="store_true", default=unset, help=_JSON)
 
 
 _STRATA = """

@@ -43,7 +43,7 @@ class DriftConfig(BaseModel):
     rollup_share: float = Field(default=0.2, gt=0, lt=1)
     lateness_seconds: int = Field(default=120, ge=0)
     hold_seconds: int = Field(default=30, ge=1)
-    idle_seconds: int = Field(default=300, ge=1)
+    idle_seconds: int = Field(default=180, ge=1)
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:

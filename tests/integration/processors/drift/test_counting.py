@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from lookup_audit.processors.drift.config import DriftConfig
-from lookup_audit.processors.drift.counting import Bounds, count
+from lookup_audit.processors.drift.counting import Bounds, MinuteRow, count
 from lookup_audit.processors.drift.telling import EPOCH
 from lookup_audit.processors.store import ClickHouseStore
 from lookup_audit.schemas.names import DriftMetric
@@ -85,7 +85,7 @@ def test_steps_of_any_size_count_the_same(store: ClickHouseStore) -> None:
     add_traffic(store, "late", hours=5, delay=timedelta(minutes=7))
     far = START + timedelta(days=1)
 
-    def steps(minutes: int) -> list[object]:
+    def steps(minutes: int) -> list[MinuteRow]:
         edges = range(0, 600, minutes)
         return sorted(
             row

@@ -79,7 +79,7 @@ def test_a_state_stays_small() -> None:
 
 def test_bases_of_one_change_share_one_alarm() -> None:
     family = Family(CONFIG)
-    counts = []
+    counts: list[Count] = []
     for basis in (ALL, "dense_l2"):
         counts += traffic(key(basis=basis), 0.6, start=0, minutes=3 * DAY)
         counts += traffic(key(basis=basis), 0.3, start=3 * DAY, minutes=DAY)
@@ -124,7 +124,7 @@ def test_a_stratum_that_alarms_by_itself_does_not_page_twice() -> None:
 
 def test_modes_never_meet_in_a_roll_up() -> None:
     family = Family(CONFIG)
-    counts = []
+    counts: list[Count] = []
     for mode in ("dense", "hybrid"):
         for index in range(3):
             counts += traffic(key(f"t{index}", mode=mode), 0.6, start=0, minutes=3 * DAY)
