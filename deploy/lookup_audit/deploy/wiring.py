@@ -112,7 +112,7 @@ def make_watcher(
     meters: MeterProvider,
     targets: AlarmTargets,
     *,
-    holder: str | None = None,
+    is_alone: bool = False,
 ) -> Watcher:
     """A drift watcher over a store.
 
@@ -121,18 +121,21 @@ def make_watcher(
         config: The user's words.
         meters: Makes the instruments.
         targets: Where alarms go.
-        holder: Its name; one that nobody else has unless given.
+        is_alone: No other watcher can reach this store, so that it need not wait for one.
     """
     channels: list[Channel] = []
     if targets.kafka is not None:
         channels.append(KafkaAlarms(targets.kafka))
     if targets.webhook:
         channels.append(Webhook(targets.webhook, token=targets.webhook_token))
-    name = holder or f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+    name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+    if is_alone:
+        # The same in each process, so that a lease of one that was killed is our own.
+        name = "embedded"
     return Watcher(
         store,
         config,
-        Lease(store, name, clock=utc_now),
+        Lease(store, name, clock=utc_now, settle_seconds=0.0 if is_alone else 2.0),
         holder=name,
         clock=utc_now,
         outbox=Outbox(Ledger(store), channels),

@@ -193,14 +193,13 @@ class Stack:
             self._config.webhook_token,
             self._config.board or f"{self.url}/",
         )
-        # The directory is held by one process, so that its watcher need not wait for another's
-        # lease to run out.
+        # The directory is held by this process alone.
         self._watcher = wiring.make_watcher(
             self._watch_store,
             self._config.drift,
             telemetry.meter_provider,
             targets,
-            holder="embedded",
+            is_alone=True,
         )
         self._watch_thread = threading.Thread(
             target=self._watcher.run, name="lookup-audit-watcher", daemon=True

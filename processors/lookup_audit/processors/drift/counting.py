@@ -9,7 +9,7 @@ arrived in. Every stored event is counted exactly once: in its minute, or as lat
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from lookup_audit.processors.drift.config import DriftConfig
 from lookup_audit.processors.drift.series import SeriesKey
@@ -17,8 +17,6 @@ from lookup_audit.processors.drift.telling import EPOCH
 from lookup_audit.processors.reading import Reader, rows
 from lookup_audit.schemas.names import ALL, DriftMetric
 
-# A step of a catch-up closes at most this much.
-LONGEST_STEP: Final = timedelta(days=1)
 # How far back an outcome's or a judgement's lookup is searched.
 _RUN_DAYS, _JUDGED_DAYS = 1, 60
 
@@ -201,7 +199,12 @@ def first_minute(reader: Reader) -> datetime | None:
 
 
 def next_bounds(
-    reader: Reader, config: DriftConfig, closed_to: datetime, seen_to: datetime, now: datetime
+    reader: Reader,
+    config: DriftConfig,
+    closed_to: datetime,
+    seen_to: datetime,
+    now: datetime,
+    longest: timedelta,
 ) -> Bounds | None:
     """What the next step may close, perhaps nothing; ``None`` before any lookup is settled.
 
@@ -211,6 +214,7 @@ def next_bounds(
         closed_to: Where the step before ended.
         seen_to: Rows stored until here were seen by it.
         now: The time now; it only ever delays.
+        longest: What a step closes at most.
     """
     seen = now - timedelta(seconds=config.hold_seconds)
     idle = now - timedelta(seconds=config.idle_seconds)
@@ -227,7 +231,7 @@ def next_bounds(
         # All is silent: whatever was on time has been stored, and nothing beyond it is closed.
         mark = _instant(found["newest"])
         end = mark.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    closed = min(max(end, closed_to), closed_to + LONGEST_STEP)
+    closed = min(max(end, closed_to), closed_to + longest)
     return Bounds(closed_to, closed, seen_to, max(seen, seen_to), is_silent and closed >= end)
 
 

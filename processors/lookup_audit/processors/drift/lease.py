@@ -46,7 +46,7 @@ class Lease:
         holder: This watcher's name, unlike any other's.
         clock: The time now.
         seconds: How long a lease lasts without renewal.
-        settle_seconds: How long a claim waits for its rivals.
+        settle_seconds: How long a claim waits for its rivals; 0 where there can be none.
         monotonic: A clock that nobody sets; a holder trusts its lease by this one only.
         sleep: Waits.
     """
@@ -112,7 +112,7 @@ class Lease:
         self.drop()
 
     def _claim(self, epoch: int, asked: float) -> bool:
-        if self._monotonic() - asked > self._settle / 2.0:
+        if self._settle and self._monotonic() - asked > self._settle / 2.0:
             # The store was so slow that a rival may be ahead of what was read.
             return False
         self._write(epoch)

@@ -8,7 +8,8 @@ and counts the same events the same way.
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from lookup_audit.processors.drift.channels import Outbox
 from lookup_audit.processors.drift.config import DriftConfig
@@ -25,6 +26,13 @@ from lookup_audit.schemas.errors import LookupAuditError, UnavailableError
 logger = logging.getLogger(__name__)
 
 Acceptance = tuple[int, str]
+
+# A catch-up closes hours at a time, fewer where there are many strata: what a step counts is in
+# memory at once.
+_SHORTEST_STEP: Final = timedelta(minutes=10)
+_FIRST_STEP: Final = timedelta(hours=1)
+_LONGEST_STEP: Final = timedelta(days=1)
+_FEW_ROWS, _MANY_ROWS = 20_000, 100_000
 
 
 class Watcher:
@@ -66,6 +74,7 @@ class Watcher:
         self._at: tuple[int, int] | None = None
         self._closed_to = self._seen_to = EPOCH
         self._checkpoint_hour = -1
+        self._longest = _FIRST_STEP
         self._stopping = threading.Event()
         self._problem: str | None = None
 
@@ -86,6 +95,11 @@ class Watcher:
                 except LookupAuditError as error:
                     if str(error) != self._problem:
                         logger.warning("Waiting: %s", error)
+                    self._problem = str(error)
+                except Exception as error:
+                    # Whatever it is, the next try begins from what is stored.
+                    if str(error) != self._problem:
+                        logger.exception("A step failed, for a reason unforeseen.")
                     self._problem = str(error)
                 if not busy:
                     self._stopping.wait(every_seconds)
@@ -149,7 +163,9 @@ class Watcher:
 
     def _step(self, family: Family) -> bool:
         now = self._clock()
-        bounds = next_bounds(self._store, self._config, self._closed_to, self._seen_to, now)
+        bounds = next_bounds(
+            self._store, self._config, self._closed_to, self._seen_to, now, self._longest
+        )
         if bounds is None:
             return False
         waiting = self._ledger.pending_acceptances()
@@ -162,6 +178,7 @@ class Watcher:
         assert self._at is not None, "the family is loaded"
         number, epoch = self._at[0] + 1, self._lease.epoch
         found = count(self._store, self._config, bounds)
+        self._size_steps(len(found))
         self._ledger.write_minutes(number, epoch, found)
         counts = [Count(minute_of(r.minute), r.key, r.k, r.n) for r in found if r.n]
         told, taken = fold(family, counts, accepted)
@@ -183,6 +200,12 @@ class Watcher:
         for alarm in alarms:
             logger.warning("%s", alarm.summary)
         return bounds.closes
+
+    def _size_steps(self, rows: int) -> None:
+        if rows < _FEW_ROWS:
+            self._longest = min(4 * self._longest, _LONGEST_STEP)
+        elif rows > _MANY_ROWS:
+            self._longest = max(self._longest / 4, _SHORTEST_STEP)
 
     def _write(
         self,
