@@ -3,23 +3,30 @@
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import run_command
+from tests.e2e.conftest import COMMAND, run_command
+from tests.support.alarms import Stub
 
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("drift") / "data"
+    fill(directory)
+    return directory
+
+
+def fill(directory: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "tests.support.drift_data", str(directory)],
         check=True,
         capture_output=True,
         cwd=Path(__file__).parents[2],
     )
-    return directory
 
 
 def test_the_state_names_what_moved_and_what_is_not_watched_yet(data_dir: Path) -> None:
@@ -70,3 +77,37 @@ def test_a_setting_without_sense_is_refused_with_one_that_has(verb: str, tmp_pat
     assert answer.returncode == 2
     assert "1 is sensible" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.slow
+def test_a_running_stack_tells_the_webhook_of_an_alarm_and_of_its_acceptance(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "data"
+    fill(directory)
+    stub = Stub([503])
+    command = [COMMAND, "up", "--port", "0", "--data-dir", directory, "--webhook", stub.url]
+    stack = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: bool(stub.bodies))
+        told = stub.bodies[0][0]
+        assert told["labels"]["direction"] == "down"
+        assert told["generatorURL"] == "http://board/acme"
+        alarm = told["labels"]["alarm_id"]
+        answer = run_command("drift", "accept", alarm, "--by", "mia", "--data-dir", directory)
+        assert answer.returncode == 0, answer.stderr
+        wait_until(lambda: stub.bodies[-1][0]["annotations"]["state"] == "accepted")
+        assert stub.bodies[-1][0]["labels"] == told["labels"]
+        heard = len(stub.bodies)
+    finally:
+        stack.terminate()
+        stack.communicate(timeout=60)
+        stub.stop()
+    assert [b[0]["annotations"]["state"] for b in stub.bodies[heard:]] == []
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.1)

@@ -1,48 +1,11 @@
-import json
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 import pytest
 
 from lookup_audit.processors.drift.webhook import Webhook, alert
 from lookup_audit.schemas.errors import ConfigError, UnavailableError
-from tests.support.alarms import NOW, make_alarm
-
-
-class Stub:
-    """An Alertmanager that answers as it is told, 200 when nothing is left."""
-
-    def __init__(self, answers: list[int]):
-        self.answers = answers
-        self.bodies: list[list[dict[str, Any]]] = []
-        self.headers: list[dict[str, str]] = []
-        stub = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802  the library's name
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                code = stub.answers.pop(0) if stub.answers else 200
-                if code == 200:
-                    stub.bodies.append(json.loads(body))
-                    stub.headers.append(dict(self.headers))
-                self.send_response(code)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/api/v2/alerts"
-        self._thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self._thread.join()
+from tests.support.alarms import NOW, Stub, make_alarm
 
 
 @pytest.fixture
