@@ -36,11 +36,11 @@ CREATE TABLE audit_store.drift_alarms (`alarm_id` String, `revision` UInt64, `st
 
 CREATE TABLE audit_store.drift_deliveries (`channel` LowCardinality(String), `alarm_id` String, `revision` UInt64, `delivered_at` DateTime64(3, 'UTC')) ENGINE = ReplacingMergeTree ORDER BY (channel, alarm_id, revision) SETTINGS index_granularity = 8192;
 
-CREATE TABLE audit_store.drift_leases (`epoch` UInt64, `holder` String, `acquired_at` DateTime64(3, 'UTC'), `expires_at` DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY (epoch, holder, expires_at) TTL toDateTime(expires_at) + toIntervalDay(7) SETTINGS index_granularity = 8192;
+CREATE TABLE audit_store.drift_leases (`epoch` UInt64, `holder` String, `acquired_at` DateTime64(3, 'UTC'), `expires_at` DateTime64(3, 'UTC')) ENGINE = ReplacingMergeTree(acquired_at) ORDER BY (epoch, holder) SETTINGS index_granularity = 8192;
 
 CREATE TABLE audit_store.drift_minutes (`step` UInt64, `epoch` UInt64, `minute` DateTime('UTC'), `metric` LowCardinality(String), `tenant` LowCardinality(String), `service` LowCardinality(String), `mode` LowCardinality(String), `model_version` LowCardinality(String), `quality_basis` LowCardinality(String), `n` UInt64, `k` UInt64, `late` UInt64, `missed` UInt64) ENGINE = MergeTree ORDER BY (step, epoch, minute, metric, tenant, service, mode, model_version, quality_basis) TTL toDateTime(minute) + toIntervalDay(730) SETTINGS non_replicated_deduplication_window = 10000, index_granularity = 8192;
 
-CREATE TABLE audit_store.drift_states (`step` UInt64, `epoch` UInt64, `kind` LowCardinality(String), `state` String CODEC(ZSTD(1)), `written_at` DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY (step, epoch) TTL toDateTime(written_at) + toIntervalDay(14) SETTINGS non_replicated_deduplication_window = 10000, index_granularity = 8192;
+CREATE TABLE audit_store.drift_states (`step` UInt64, `epoch` UInt64, `kind` LowCardinality(String), `state` String CODEC(ZSTD(1)), `written_at` DateTime('UTC') DEFAULT now()) ENGINE = MergeTree ORDER BY (step, epoch) TTL written_at + toIntervalDay(14) SETTINGS non_replicated_deduplication_window = 10000, index_granularity = 8192;
 
 CREATE TABLE audit_store.drift_steps (`step` UInt64, `epoch` UInt64, `holder` String, `closed_from` DateTime('UTC'), `closed_to` DateTime('UTC'), `seen_from` DateTime64(6, 'UTC'), `seen_to` DateTime64(6, 'UTC'), `acceptances` Array(String), `settings` String, `checkpoint` Bool, `written_at` DateTime64(3, 'UTC')) ENGINE = MergeTree ORDER BY (step, epoch) TTL toDateTime(closed_to) + toIntervalDay(730) SETTINGS non_replicated_deduplication_window = 10000, index_granularity = 8192;
 

@@ -112,10 +112,10 @@ class Lease:
         self.drop()
 
     def _claim(self, epoch: int, asked: float) -> bool:
-        if self._settle and self._monotonic() - asked > self._settle / 2.0:
-            # The store was so slow that a rival may be ahead of what was read.
-            return False
         self._write(epoch)
+        if self._settle and self._monotonic() - asked > self._settle / 2.0:
+            # The store was so slow that a rival, who did not see this claim, may lead by now.
+            return False
         self._sleep(self._settle)
         if self._store.query(_WINNER, {"epoch": epoch}).scalar() != self._holder:
             return False

@@ -156,7 +156,9 @@ def band_of(series: Series, config: DriftConfig, minute: int) -> float:
     reference = series.reference
     if reference.phase is Phase.FROZEN:
         return max(config.band, 3.0 * reference.standard_error(series.profile.dispersion))
-    young = reference.age(minute) < config.young_days * MINUTES_A_DAY
+    # Caution ends with the first fit that has seen a week, not with the week.
+    fitted_age = series.profile.fitted_at - reference.since
+    young = fitted_age < config.young_days * MINUTES_A_DAY
     if young and not series.profile.offsets:
         return max(config.band, config.young_points / 100.0)
     return config.band
@@ -269,9 +271,15 @@ def _learn(series: Series, batch: Batch, context: Context) -> Series:
         if references.can_freeze(reference, config, profile.dispersion, minute):
             reference = replace(reference, phase=Phase.FROZEN, quarantine=())
             profile = inherited(profile)
-    elif minute - profile.fitted_at >= _REFIT_MINUTES:
+    elif _is_fit_due(reference, profile, minute):
         profile = fit(profile, reference, minute, context)
     return replace(series, reference=reference, profile=profile)
+
+
+def _is_fit_due(reference: Reference, profile: Profile, minute: int) -> bool:
+    """Weekly, and when the first week is full."""
+    first_week = profile.fitted_at - reference.since < _REFIT_MINUTES <= reference.age(minute)
+    return first_week or minute - profile.fitted_at >= _REFIT_MINUTES
 
 
 def fit(profile: Profile, reference: Reference, minute: int, context: Context) -> Profile:

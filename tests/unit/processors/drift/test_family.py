@@ -158,3 +158,43 @@ def test_after_silence_nothing_is_alarmed_at_once(gap_days: int) -> None:
     counts += traffic(key(), 0.6, start=(3 + gap_days) * DAY, minutes=DAY)
 
     assert told(family, counts) == []
+
+
+def common_shift(family: Family) -> str:
+    """Twelve strata that fell by six points together; returns the alarm."""
+    counts = strata(12, [0.5, 0.6, 0.7], start=0, minutes=5 * DAY)
+    counts += strata(12, [0.44, 0.54, 0.64], start=5 * DAY, minutes=2 * DAY)
+    found = told(family, counts)
+    return found[0].transition.incident.alarm_id
+
+
+def test_a_common_shift_that_is_accepted_is_the_new_reference_of_every_stratum() -> None:
+    family = Family(CONFIG)
+    alarm = common_shift(family)
+
+    found, taken = fold(family, [], [(7 * DAY, alarm)])
+
+    assert taken == [(7 * DAY, alarm)]
+    assert [one.transition.what for one in found] == ["accepted"]
+    assert family.open_alarms() == set()
+    after = told(family, strata(12, [0.44, 0.54, 0.64], start=7 * DAY, minutes=4 * DAY))
+    assert after == []
+
+
+def test_a_common_shift_that_goes_away_is_closed_once() -> None:
+    family = Family(CONFIG)
+    alarm = common_shift(family)
+
+    found = told(family, strata(12, [0.5, 0.6, 0.7], start=7 * DAY, minutes=4 * DAY))
+
+    closed = [one for one in found if one.transition.what == "recovered"]
+    assert [one.transition.incident.alarm_id for one in closed] == [alarm]
+    assert opened(found) == []
+    assert family.open_alarms() == set()
+
+
+def test_an_acceptance_of_nothing_open_waits() -> None:
+    family = Family(CONFIG)
+    told(family, list(traffic(key(), 0.6, start=0, minutes=DAY)))
+
+    assert fold(family, [], [(DAY, "unknown")]) == ([], [])
