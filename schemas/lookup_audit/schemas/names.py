@@ -25,6 +25,23 @@ class EventType(StrEnum):
     JUDGEMENT = "lookup_audit.judgement.v1"
 
 
+class DriftMetric(StrEnum):
+    """Rates that the drift watcher keeps an eye on."""
+
+    PRECISE = "precise_rate"
+    MISMATCH = "mismatch_rate"
+    REFUSAL = "refusal_rate"
+    HIGH_SCORE_ERROR = "high_score_error_rate"
+    LOW_SCORE_REFUSAL = "low_score_refusal_rate"
+
+
+# ``ce_type`` of a DriftAlarm; not an EventType, as nobody may send one in.
+ALARM_TYPE: Final = "lookup_audit.drift_alarm.v1"
+
+# Stands for "all of them" in a stratum's key. Never used for a mode.
+ALL: Final = "*"
+
+
 class Header(StrEnum):
     """Kafka record headers: CloudEvents 1.0 binary mode, trace context, dead-letter origin."""
 
