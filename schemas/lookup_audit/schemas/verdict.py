@@ -34,7 +34,6 @@ from lookup_audit.schemas.records import LookupResult
 from lookup_audit.schemas.ruleset import Registry
 from lookup_audit.schemas.timeliness import is_storable_time
 
-
 # What a producer says of itself is a column; only known words may become one.
 _SOURCE_DEGRADATIONS = frozenset(map(str, SourceDegradation))
 
