@@ -64,7 +64,7 @@ def map_trace(spans: Iterable[Span], past: Past) -> Mapped:
     )
     counted: dict[str, str] = {}
     for retrieval in find_retrievals(trace):
-        reason = _objection(trace, retrieval, mapped.past)
+        reason = _objection(trace, retrieval, past)
         for span_id in retrieval.span_ids:
             counted[span_id] = reason
         mapped.past.span_ids |= retrieval.span_ids

@@ -1,12 +1,14 @@
 """Spans in OTLP JSON, made in a line."""
 
 import json
+import math
 from typing import Any
 
 TRACE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 # 2026-11-30T12:00:00Z
 START_NS = 1_796_040_000_000_000_000
 MILLISECOND = 1_000_000
+_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def any_value(value: Any) -> dict[str, Any]:
@@ -16,12 +18,12 @@ def any_value(value: Any) -> dict[str, Any]:
     if isinstance(value, int):
         return {"intValue": str(value)}
     if isinstance(value, float):
-        return {"doubleValue": value}
+        return {"doubleValue": value if math.isfinite(value) else _NAMES[str(value)]}
     if isinstance(value, list):
         return {"arrayValue": {"values": [any_value(item) for item in value]}}
     if isinstance(value, dict):
         return {"kvlistValue": {"values": pairs(value)}}
-    return {"stringValue": value}
+    return {} if value is None else {"stringValue": value}
 
 
 def pairs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
