@@ -7,14 +7,15 @@ place in the event; a failure outweighs a missing input.
 import math
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from lookup_audit.schemas.case import NO_THRESHOLDS, LookupCase
+from lookup_audit.schemas.finding import Finding
+from lookup_audit.schemas.finding import fail as _fail
+from lookup_audit.schemas.finding import unverifiable as _unverifiable
 from lookup_audit.schemas.level import has_l0_hit, is_kept, level_of
 from lookup_audit.schemas.names import (
     NO_LEVEL,
     CheckName,
-    CheckStatus,
     Level,
     LevelMismatch,
     SourceDegradation,
@@ -31,28 +32,6 @@ _INTERNAL = re.compile(
     r"|^(?:l2|cosine|topsimilarity|originalrank|hitreasons|layer|dropreason|routes|fusion"
     r"|candidates|evidenceblocks|contextbudget)$"
 )
-
-
-class Finding(NamedTuple):
-    """What one check found.
-
-    Args:
-        status: ``fail`` or ``unverifiable``.
-        reason: Bounded code.
-        where: Place in the event, such as ``candidates[2]``, or ``""``.
-    """
-
-    status: CheckStatus
-    reason: str
-    where: str = ""
-
-
-def _fail(reason: str, where: str = "") -> Finding:
-    return Finding("fail", reason, where)
-
-
-def _unverifiable(reason: str, where: str = "") -> Finding:
-    return Finding("unverifiable", reason, where)
 
 
 def recomputed_level(case: LookupCase) -> Level | Finding:

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from lookup_audit.schemas.case import LookupCase
 from lookup_audit.schemas.checks import (
     CHECK_FUNCTIONS,
-    Finding,
     has_rerank_mismatch,
     recomputed_level,
 )
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.fields import Unit
+from lookup_audit.schemas.finding import Finding
 from lookup_audit.schemas.names import (
     NO_LEVEL,
     CheckName,

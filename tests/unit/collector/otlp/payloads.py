@@ -2,11 +2,14 @@
 
 import json
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 TRACE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 # 2026-11-30T12:00:00Z
 START_NS = 1_796_040_000_000_000_000
+# A day later: what the receiver's clock says, whatever the day of the test.
+NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MILLISECOND = 1_000_000
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 

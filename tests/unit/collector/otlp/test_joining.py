@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from lookup_audit.collector.otlp.mapping import map_trace
 from lookup_audit.collector.otlp.spans import Span
 from lookup_audit.collector.otlp.spool import Spool
 from tests.unit.collector.otlp.mapped import spans_of
-from tests.unit.collector.otlp.payloads import encode, request, retriever, span
-from tests.unit.collector.running import Running, running
+from tests.unit.collector.otlp.payloads import NOW, encode, request, retriever, span
+from tests.unit.collector.running import Running
+from tests.unit.collector.running import running as serve
+
+running = partial(serve, clock=lambda: NOW)
 
 CHILD = retriever("1", "a", parent="9")
 TOOL = span("9", {"openinference.span.kind": "TOOL", "tool.id": "call-1"}, end=200)

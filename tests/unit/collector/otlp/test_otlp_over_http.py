@@ -5,6 +5,7 @@ import json
 import time
 import tracemalloc
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from lookup_audit.collector.auth import hash_token, make_token
 from lookup_audit.collector.memory import MemoryPublisher
 from tests.unit.collector.otlp.payloads import (
+    NOW,
     START_NS,
     TRACE,
     any_value,
@@ -28,9 +30,12 @@ from tests.unit.collector.otlp.payloads import (
     retriever,
     span,
 )
-from tests.unit.collector.running import Answer, Running, running
+from tests.unit.collector.running import Answer, Running
+from tests.unit.collector.running import running as serve
 
 HTTP = Path(__file__).parents[3] / "samples" / "otlp" / "http"
+running = partial(serve, clock=lambda: NOW)
+
 JSON = {"Content-Type": "application/json"}
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 ONE = request(retriever("1", "c-0", "c-1"))
@@ -47,7 +52,7 @@ def protobuf_of(*spans: tuple[bytes, bytes]) -> bytes:
         made = scope.spans.add(trace_id=trace_id, span_id=span_id)
         made.start_time_unix_nano, made.end_time_unix_nano = START_NS, START_NS + 1
         made.attributes.add(key="openinference.span.kind").value.string_value = "RETRIEVER"
-    return message.SerializeToString()
+    return bytes(message.SerializeToString())
 
 
 def events(collector: Running) -> list[dict[str, Any]]:
