@@ -6,7 +6,7 @@ reason. Documents of two stages are one by their id, else by their text.
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -189,8 +189,11 @@ def _hash(text: str) -> str:
 
 def _instant(facts: dict[str, Any]) -> str | None:
     """When the document changed, where that is a moment; a bare date is not one."""
+    text = first_text(facts, "document_updated_at", "updated_at")
+    if "T" not in text:
+        return None
     try:
-        return format_instant(parse_instant(first_text(facts, "document_updated_at", "updated_at")))
+        return format_instant(parse_instant(text))
     except (PydanticCustomError, ValueError, OverflowError):
         return None
 
@@ -226,52 +229,71 @@ def _apply_last_stage(
     retrieval: Retrieval, stages: _Stages, listing: Listing, notes: set[SourceDegradation]
 ) -> None:
     """Mark what the last stage kept and dropped, and its moves; nothing where it cannot be told."""
-    left, given = stages.left or [], stages.given
+    left = stages.left or []
     by_key: dict[str, int] = {}
     for index, document in enumerate(stages.found or []):
-        by_key.setdefault(_key(document), index)
+        if by_key.setdefault(_key(document), index) != index:
+            listing.candidates[index] |= {"kept": False, "drop_reason": "the same chunk again"}
     if "" in by_key or any(not _key(document) for document in left):
+        for candidate in listing.candidates:
+            candidate.pop("kept", None)
+            candidate.pop("drop_reason", None)
         return
-    after = {_key(document): place for place, document in enumerate(left, 1)}
-    was_given = None if given is None else {_key(document) for document in given}
     for document in left:
         if _key(document) not in by_key:
             # The list it came from was cut: its rank is unknown.
             listing.ranks_known = False
             by_key[_key(document)] = len(listing.candidates)
             listing.candidates.append(_candidate(document, None, is_rerank=True, notes=notes))
-    moves = []
+    listing.rerank_trace = {"moves": _moves(stages, listing, by_key), **_about(retrieval.reranker)}
+    chosen = [listing.candidates[by_key[_key(document)]].get("chunk_id") for document in left]
+    if all(chosen):
+        listing.selected = [chunk for chunk in dict.fromkeys(chosen) if chunk]
+
+
+def _moves(stages: _Stages, listing: Listing, by_key: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Each candidate's move through the last stage, which also marks it as kept or dropped."""
+    left = stages.left or []
+    after: dict[str, int] = {}
+    for place, document in enumerate(left, 1):
+        after.setdefault(_key(document), place)
+    given = None if stages.given is None else set(map(_key, stages.given))
+    moves: list[dict[str, Any]] = []
     for key, index in by_key.items():
-        candidate = listing.candidates[index]
-        place = after.get(key)
+        candidate, place = listing.candidates[index], after.get(key)
         candidate["kept"] = place is not None
         if place is None:
-            known = was_given is None or key in was_given
-            candidate["drop_reason"] = "left out by the last stage" if known else "filtered before"
-            if not known:
+            was_given = given is None or key in given
+            reason = "left out by the last stage" if was_given else "filtered before"
+            candidate["drop_reason"] = reason
+            if not was_given:
                 continue
+        score = _last_score(left[place - 1]) if place else None
+        if score is not None:
+            candidate.setdefault("rerank_score", score)
         move = {
             "chunk_id": candidate.get("chunk_id"),
             "rank_before": candidate.get("original_rank"),
             "rank_after": place,
-            "score": _last_score(left[place - 1]) if place else None,
+            "score": score,
         }
-        if move["score"] is not None and "rerank_score" not in candidate:
-            candidate["rerank_score"] = move["score"]
         moves.append({name: value for name, value in move.items() if value is not None})
-    moves.sort(key=lambda move: (move.get("rank_after", math.inf), move.get("rank_before", 0)))
-    trace: dict[str, Any] = {"moves": moves}
-    reranker = retrieval.reranker
-    if reranker is not None:
-        if reranker.model:
-            trace["model"] = reranker.model[:MAX_NAME_LENGTH]
-        span = reranker.span
-        if 0 < span.start_ns <= span.end_ns:
-            trace["latency_ms"] = (span.end_ns - span.start_ns) / 1e6
-    listing.rerank_trace = trace
-    chosen = [listing.candidates[by_key[key]].get("chunk_id") for key in after]
-    if all(chosen):
-        listing.selected = [chunk for chunk in chosen if chunk]
+    return sorted(
+        moves, key=lambda move: (move.get("rank_after", math.inf), move.get("rank_before", 0))
+    )
+
+
+def _about(reranker: Reading | None) -> dict[str, Any]:
+    """Model and latency of a reranker span, where there is one."""
+    if reranker is None:
+        return {}
+    about: dict[str, Any] = {}
+    if reranker.model:
+        about["model"] = reranker.model[:MAX_NAME_LENGTH]
+    span = reranker.span
+    if 0 < span.start_ns <= span.end_ns:
+        about["latency_ms"] = (span.end_ns - span.start_ns) / 1e6
+    return about
 
 
 def _key(document: Document) -> str:

@@ -76,9 +76,10 @@ def flattened(attributes: Attributes, prefix: str) -> list[Document] | None:
             return from_list(listed)
     parts: dict[int, dict[str, Any]] = {}
     start = prefix + "."
+    skip = len(start)
     for key, value in attributes.items():
         if key.startswith(start):
-            match = _INDEXED.fullmatch(key[len(start) :])
+            match = _INDEXED.fullmatch(key, skip)
             if match:
                 parts.setdefault(int(match[1]), {})[match[2]] = value
     if not parts:

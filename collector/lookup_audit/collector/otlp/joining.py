@@ -101,16 +101,16 @@ class Joiner:
                 continue
             known = list(held.spans.values()) if held is not None else []
             merged = [*known, *new]
-            waiting = [prune(span) for span in new]
-            size = sum(map(size_of, waiting))
-            room = self._join_seconds > 0 and self._bytes + size <= self._max_bytes
-            if room and not _is_complete(merged):
-                self._hold(trace_id, waiting, size, now)
-                taken.held[trace_id] = waiting
-            else:
-                taken.ready[trace_id] = merged
-                if held is not None:
-                    held.leaving = True
+            if self._join_seconds > 0 and not _is_complete(merged):
+                waiting = [prune(span) for span in new]
+                size = sum(map(size_of, waiting))
+                if self._bytes + size <= self._max_bytes:
+                    self._hold(trace_id, waiting, size, now)
+                    taken.held[trace_id] = waiting
+                    continue
+            taken.ready[trace_id] = merged
+            if held is not None:
+                held.leaving = True
         return taken
 
     def restore(self, spans: Iterable[Span], file: str, now: float) -> None:

@@ -90,16 +90,22 @@ def make_lookup(retrieval: Retrieval) -> dict[str, Any]:
         "origin": _origin(retrieval, listing),
     }
     _add_reported(event, own, notes)
-    if span.failed:
-        notes.add(SourceDegradation.RETRIEVAL_FAILED)
-    if retrieval.reranker is top:
-        notes.add(SourceDegradation.RETRIEVER_NOT_SEEN)
-    if retrieval.missing_parent:
-        notes.add(SourceDegradation.PARENT_NOT_SEEN)
-    if any(r.span.source.scope != span.source.scope for r in retrieval.twins):
-        notes.add(SourceDegradation.INSTRUMENTED_TWICE)
-    event["degradations"] = sorted(notes)
+    event["degradations"] = sorted(notes | _circumstances(retrieval))
     return {name: value for name, value in event.items() if value is not None}
+
+
+def _circumstances(retrieval: Retrieval) -> set[SourceDegradation]:
+    """What is unusual about how the retrieval was told."""
+    top, span = retrieval.top, retrieval.top.span
+    found = {
+        SourceDegradation.RETRIEVAL_FAILED: span.failed,
+        SourceDegradation.RETRIEVER_NOT_SEEN: retrieval.reranker is top,
+        SourceDegradation.PARENT_NOT_SEEN: bool(retrieval.missing_parent),
+        SourceDegradation.INSTRUMENTED_TWICE: any(
+            twin.span.source.scope != span.source.scope for twin in retrieval.twins
+        ),
+    }
+    return {name for name, is_so in found.items() if is_so}
 
 
 def _end(reading: Reading) -> int:

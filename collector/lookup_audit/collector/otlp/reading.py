@@ -85,7 +85,9 @@ def facts_of(attributes: Attributes, name: str) -> dict[str, Any]:
 def first_text(attributes: Attributes, *names: str) -> str:
     """The first of several attributes that is told and not hidden."""
     for name in names:
-        text = text_of(attributes.get(name))
-        if text and text != REDACTED:
-            return text
+        value = attributes.get(name)
+        if value is not None and value != REDACTED:
+            text = value if type(value) is str else text_of(value)
+            if text:
+                return text
     return ""

@@ -172,3 +172,26 @@ def test_a_lookup_that_was_sent_natively_too_is_left_out() -> None:
     told = retriever("1", "a", attributes={"lookup_audit.event.id": "evt-1"})
     mapped = mapped_of(spans_of(told, span("2", GENAI, parent="1")))
     assert (mapped.events, mapped.ignored["native_event"]) == ([], 2)
+
+
+def test_a_chunk_found_twice_is_kept_once_by_the_reranker() -> None:
+    event = lookup_of(
+        span("9", {}),
+        retriever("1", "a", "a", "b", parent="9", end=10),
+        reranker("2", ["a", "b"], ["a"], parent="9", begin=11, end=20),
+    )
+    assert [candidate["kept"] for candidate in event["candidates"]] == [True, False, False]
+    assert len(event["rerank_trace"]["moves"]) == 2
+
+
+def test_a_document_that_only_the_reranker_names_has_no_rank_before() -> None:
+    event = lookup_of(
+        span("9", {}),
+        retriever("1", "a", parent="9", end=10),
+        reranker("2", ["a", "x"], ["x", "a"], parent="9", begin=11, end=20),
+    )
+    assert event["schema_version"] == "1.1"
+    assert [(c["chunk_id"], c.get("original_rank")) for c in event["candidates"]] == [
+        ("a", 1),
+        ("x", None),
+    ]
