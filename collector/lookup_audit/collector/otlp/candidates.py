@@ -255,8 +255,8 @@ def _moves(stages: _Stages, listing: Listing, by_key: Mapping[str, int]) -> list
     """Each candidate's move through the last stage, which also marks it as kept or dropped."""
     left = stages.left or []
     after: dict[str, int] = {}
-    for place, document in enumerate(left, 1):
-        after.setdefault(_key(document), place)
+    for number, document in enumerate(left, 1):
+        after.setdefault(_key(document), number)
     given = None if stages.given is None else set(map(_key, stages.given))
     moves: list[dict[str, Any]] = []
     for key, index in by_key.items():

@@ -23,7 +23,7 @@ from lookup_audit.collector.otlp.roles import (
     VECTOR_DB,
     Role,
 )
-from lookup_audit.collector.otlp.spans import Span, count_of, text_of
+from lookup_audit.collector.otlp.spans import Span, count_of
 from lookup_audit.schemas.names import SourceDegradation, SourceFormat
 
 _HITS: Final = ("db.query.result.", "db.search.result.")
@@ -32,7 +32,7 @@ _HITS: Final = ("db.query.result.", "db.search.result.")
 def read_span(span: Span, role: Role, dialect: SourceFormat) -> Reading:
     """Read one span of a retrieval; a second dialect on it fills what the first leaves open."""
     reading = Reading(span, dialect)
-    order = [dialect, *(other for other in _READERS if other != dialect)]
+    order = [OWN, dialect, *(other for other in _READERS if other not in (OWN, dialect))]
     for each in order:
         # A hidden text is hidden: no other attribute may give it back.
         _READERS[each](reading, role)
@@ -178,11 +178,7 @@ def _read_vector_db(reading: Reading, role: Role) -> None:
 
 
 def _read_own(reading: Reading, role: Role) -> None:
-    attributes = reading.span.attributes
-    reading.set_query(attributes.get("lookup_audit.retrieval.query"))
-    model = text_of(attributes.get("lookup_audit.model.version"))
-    if model and role == "retriever":
-        reading.model = model
+    reading.set_query(reading.span.attributes.get("lookup_audit.retrieval.query"))
 
 
 def _take_documents(reading: Reading, told: list[Document]) -> None:
