@@ -42,10 +42,11 @@ def read_traces(body: bytes) -> Payload:
         BadPayloadError: The body is not JSON, or its frame is not OTLP's.
     """
     payload = Payload()
+    may_be_half = _may_hold_half_a_pair(body)
     for source, message in _items(body, ("resourceSpans", "scopeSpans", "spans"), payload):
         try:
             span = _span(message, source, payload)
-            fault = check_span(span)
+            fault = check_span(span) or (_half_a_pair(span) if may_be_half else "")
         except _FaultError as error:
             fault = str(error)
         if fault:
@@ -62,11 +63,17 @@ def read_logs(body: bytes) -> Payload:
         BadPayloadError: The body is not JSON, or its frame is not OTLP's.
     """
     payload = Payload()
+    may_be_half = _may_hold_half_a_pair(body)
     for source, message in _items(body, ("resourceLogs", "scopeLogs", "logRecords"), payload):
         try:
-            payload.logs.append(_log(message, source, payload))
+            log = _log(message, source, payload)
+            fault = _half_a_pair(log) if may_be_half else ""
         except _FaultError as error:
-            payload.faults.append(str(error))
+            fault = str(error)
+        if fault:
+            payload.faults.append(fault)
+        else:
+            payload.logs.append(log)
     return payload
 
 
@@ -89,12 +96,25 @@ def _load(body: bytes) -> dict[str, Any]:
         return _dict(msgspec.json.decode(body))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         # Half a surrogate pair in one span must not cost its neighbours; only this reader takes it.
-        if b"\\ud" not in body.lower():
+        if not _may_hold_half_a_pair(body):
             raise BadPayloadError(f"the body is not JSON: {error}") from error
     try:
         return _dict(json.loads(body, parse_constant=_refuse))
     except (ValueError, RecursionError) as error:
         raise BadPayloadError(f"the body is not JSON: {error}") from error
+
+
+def _may_hold_half_a_pair(body: bytes) -> bool:
+    return b"\\ud" in body.lower()
+
+
+def _half_a_pair(item: Span | LogEvent) -> str:
+    """Why a text of the item cannot be stored, or ``""``."""
+    try:
+        msgspec.msgpack.encode(item)
+    except UnicodeEncodeError:
+        return "a text holds half of a surrogate pair; cut text at whole characters"
+    return ""
 
 
 def _refuse(token: str) -> NoReturn:

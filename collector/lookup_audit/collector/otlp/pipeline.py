@@ -10,21 +10,25 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from lookup_audit.collector.config import CollectorConfig
 from lookup_audit.collector.envelope import Arrival
 from lookup_audit.collector.otlp.evaluations import Evaluation
 from lookup_audit.collector.otlp.joining import Joiner
+from lookup_audit.collector.otlp.lookup import format_ns
 from lookup_audit.collector.otlp.mapping import Mapped, Past, map_evaluations, map_trace
 from lookup_audit.collector.otlp.records import make_last_resort, make_record
+from lookup_audit.collector.otlp.roles import classify
 from lookup_audit.collector.otlp.spans import Span
 from lookup_audit.collector.otlp.spool import Spool
 from lookup_audit.collector.publishing import OutgoingRecord, Publisher
 from lookup_audit.collector.telemetry import IngestMetrics
 from lookup_audit.schemas.errors import Rejected, UnavailableError
+from lookup_audit.schemas.fields import parse_instant
 from lookup_audit.schemas.names import EventType, Reason
+from lookup_audit.schemas.timeliness import untimely
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +121,7 @@ class Pipeline:
         Raises:
             UnavailableError: The broker or the disk did not take it in time.
         """
+        spans, untimely_spans = self._timely(spans, arrival.received_at)
         taken = self.joiner.take(spans, time.monotonic())
         try:
             if taken.held and self._spool is not None:
@@ -133,7 +138,31 @@ class Pipeline:
             raise
         self._metrics.count_spans("ignored", taken.uninteresting, "not_retrieval")
         self._finish(taken.ready, batch)
+        for refusal in untimely_spans:
+            self._metrics.count_spans("rejected", 1, str(refusal.reason))
+            batch.rejected.append((refusal, 1))
         return batch
+
+    def _timely(
+        self, spans: Sequence[Span], now: datetime
+    ) -> tuple[Sequence[Span], list[Rejected]]:
+        """Refuse retrievals from the future or before the retention, before any waits."""
+        retention = timedelta(days=self._config.retention_days)
+        earliest = int(now.timestamp() - retention.total_seconds()) * 10**9
+        latest = int(now.timestamp()) * 10**9
+        if all(earliest < span.end_ns < latest for span in spans):
+            return spans, []
+        kept, refused = [], []
+        for span in spans:
+            refusal = None
+            if classify(span)[0] in ("retriever", "reranker"):
+                moment = parse_instant(format_ns(span.end_ns))
+                refusal = untimely(moment, now=now, retention=retention, event_id=span.span_id)
+            if refusal is None:
+                kept.append(span)
+            else:
+                refused.append(refusal)
+        return kept, refused
 
     async def take_evaluations(self, evaluations: Iterable[Evaluation], arrival: Arrival) -> Batch:
         """Publish the Judgements of evaluations.

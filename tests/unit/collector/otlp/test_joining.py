@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from lookup_audit.collector.otlp.mapping import map_trace
 from lookup_audit.collector.otlp.spans import Span
 from lookup_audit.collector.otlp.spool import Spool
 from tests.unit.collector.otlp.mapped import spans_of
-from tests.unit.collector.otlp.payloads import NOW, encode, request, retriever, span
+from tests.unit.collector.otlp.payloads import NOW, TRACE, encode, request, retriever, span
 from tests.unit.collector.running import Running
 from tests.unit.collector.running import running as serve
 
@@ -190,6 +191,30 @@ def test_an_answer_in_a_later_export_names_the_lookups_before_it() -> None:
         post(collector, answer)
         lookup, outcome = events(collector)
     assert outcome["lookup_event_ids"] == [lookup["event_id"]]
+
+
+def test_what_would_be_refused_is_refused_before_it_waits(tmp_path: Path) -> None:
+    old = retriever("1", "a", parent="9", trace="b" * 32)
+    half = retriever("2", "a", parent="9", trace="c" * 32, query="half")
+    body = encode(request(old, half)).replace(b'"half"', b'"\\ud83d"')
+    headers = {"Content-Type": "application/json"}
+    with joining(tmp_path, retention_days=1, clock=lambda: NOW + timedelta(days=3)) as collector:
+        answer = collector.call("POST", "/v1/traces", body, headers)
+    assert answer.json["partialSuccess"]["rejectedSpans"] == "2"
+    assert files(tmp_path) == []
+
+
+def test_an_event_refused_after_its_spans_were_acknowledged_goes_on_to_the_processor(
+    tmp_path: Path,
+) -> None:
+    times = iter([NOW])
+    publisher = MemoryPublisher()
+    late = NOW + timedelta(days=800)
+    with joining(tmp_path, publisher, clock=lambda: next(times, late)) as collector:
+        assert post(collector, CHILD) == 200
+    [record] = publisher.records
+    assert json.loads(record.value)["trace_id"] == TRACE
+    assert files(tmp_path) == []
 
 
 # --- the joiner alone -----------------------------------------------------------------------

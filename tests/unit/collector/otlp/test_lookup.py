@@ -1,6 +1,7 @@
 """What one retrieval's event says: every field, and the name of everything it cannot say."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from tests.unit.collector.otlp.payloads import (
     retriever,
     span,
 )
+
+SAMPLES = Path(__file__).parents[3] / "samples" / "otlp"
 
 
 def level(event: dict[str, Any], registry: Registry = DEFAULT_REGISTRY) -> tuple[Any, str]:
@@ -305,3 +308,19 @@ def test_a_broken_request_is_spans_faults_or_a_bad_payload(data: st.DataObject) 
         from_json.read_traces(bytes(body))
     except BadPayloadError:
         return
+
+
+@given(st.data())
+@examples(200)
+def test_a_broken_protobuf_is_spans_faults_or_a_bad_payload(data: st.DataObject) -> None:
+    body = bytearray((SAMPLES / "hs_oi_bm25.otlp.pb").read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(body) - 1))
+        body[place : place + 1] = data.draw(st.binary(max_size=3))
+    try:
+        payload = from_protobuf.read_traces(bytes(body))
+    except BadPayloadError:
+        return
+    for found in payload.spans:
+        for kind, event, _ in map_trace([found], Past()).events:
+            assert isinstance(CODECS[kind].decode(encode_event(event)), Decoded)

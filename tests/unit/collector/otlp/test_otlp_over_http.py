@@ -119,13 +119,18 @@ def test_refused_spans_are_a_partial_success_and_harm_no_neighbour() -> None:
 
 
 def test_a_span_from_the_future_or_before_the_retention_is_a_partial_success() -> None:
-    old = retriever("1", "c", trace="1" * 32)
-    future = retriever("2", "c", trace="2" * 32) | {"endTimeUnixNano": str(START_NS * 2)}
-    with running(retention_days=1) as collector:
-        answer = traces(collector, encode(request(old, future)))
+    day = 86_400_000_000_000
+    good = retriever("1", "c", trace="1" * 32)
+    future = retriever("2", "c", trace="2" * 32) | {"endTimeUnixNano": str(START_NS + 2 * day)}
+    old = retriever("3", "c", trace="3" * 32) | {"endTimeUnixNano": str(START_NS - 31 * day)}
+    far = retriever("4", "c", trace="4" * 32) | {"endTimeUnixNano": str(2**63 - 1)}
+    with running(retention_days=30) as collector:
+        answer = traces(collector, encode(request(old, good, future, far)))
         metrics = collector.call("GET", "/metrics").body.decode()
-    assert answer.json["partialSuccess"]["rejectedSpans"] in ("1", "2")
-    assert 'error_type="future_time"' in metrics
+    assert answer.json["partialSuccess"]["rejectedSpans"] == "3"
+    assert "retention of 30 days" in answer.json["partialSuccess"]["errorMessage"]
+    assert 'reason="future_time"' in metrics
+    assert [event["trace_id"] for event in events(collector)] == ["1" * 32]
 
 
 def test_half_a_surrogate_pair_costs_its_own_span_only() -> None:
