@@ -132,7 +132,7 @@ def _otlp(args: argparse.Namespace) -> list[Goal]:
     with tempfile.TemporaryDirectory(prefix="lookup-audit-bench-") as directory:
         found = otlp.measure(Path(directory), args.events // otlp.BATCH * otlp.BATCH or otlp.BATCH)
     what = "OTLP to queryable (the peer, Arize Phoenix, is not installed)"
-    return [Goal(what, otlp.describe(*found), found[1], "/s", ">=", None)]
+    return [Goal(what, otlp.describe(found), found.visible, "/s", ">=", None)]
 
 
 def _memory(args: argparse.Namespace) -> list[Goal]:
