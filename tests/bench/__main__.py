@@ -18,7 +18,7 @@ from typing import Any
 
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.embedded.broker import EmbeddedBroker
-from tests.bench import latency, memory, queries
+from tests.bench import latency, memory, otlp, queries
 from tests.bench.load import events, publish
 from tests.bench.measure import Task, run_child
 from tests.bench.table import Goal, render
@@ -128,6 +128,13 @@ def _latency(args: argparse.Namespace) -> list[Goal]:
     return [Goal(what, absolute, late, "s", "<", 2.0)]
 
 
+def _otlp(args: argparse.Namespace) -> list[Goal]:
+    with tempfile.TemporaryDirectory(prefix="lookup-audit-bench-") as directory:
+        found = otlp.measure(Path(directory), args.events // otlp.BATCH * otlp.BATCH or otlp.BATCH)
+    what = "OTLP to queryable (the peer, Arize Phoenix, is not installed)"
+    return [Goal(what, otlp.describe(found), found.visible, "/s", ">=", None)]
+
+
 def _memory(args: argparse.Namespace) -> list[Goal]:
     goals = []
     seconds = args.seconds or memory.SECONDS
@@ -183,6 +190,7 @@ def _spread(times: Sequence[float]) -> str:
 
 _OTHERS: dict[str, Callable[[argparse.Namespace], list[Goal]]] = {
     "latency": _latency,
+    "otlp": _otlp,
     "memory": _memory,
     "queries": _queries,
     "replay": _replay,

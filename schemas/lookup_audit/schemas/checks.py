@@ -8,11 +8,19 @@ import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from lookup_audit.schemas.case import NO_THRESHOLDS, LookupCase
+from lookup_audit.schemas.finding import Finding
+from lookup_audit.schemas.finding import fail as _fail
+from lookup_audit.schemas.finding import unverifiable as _unverifiable
 from lookup_audit.schemas.level import has_l0_hit, is_kept, level_of
-from lookup_audit.schemas.names import NO_LEVEL, CheckName, CheckStatus, Level, LevelMismatch
+from lookup_audit.schemas.names import (
+    NO_LEVEL,
+    CheckName,
+    Level,
+    LevelMismatch,
+    SourceDegradation,
+)
 from lookup_audit.schemas.quality import NO_RULE_FOR_MODE
 from lookup_audit.schemas.records import (
     Candidate,
@@ -33,28 +41,6 @@ _INTERNAL = re.compile(
 )
 
 
-class Finding(NamedTuple):
-    """What one check found.
-
-    Args:
-        status: ``fail`` or ``unverifiable``.
-        reason: Bounded code.
-        where: Place in the event, such as ``candidates[2]``, or ``""``.
-    """
-
-    status: CheckStatus
-    reason: str
-    where: str = ""
-
-
-def _fail(reason: str, where: str = "") -> Finding:
-    return Finding("fail", reason, where)
-
-
-def _unverifiable(reason: str, where: str = "") -> Finding:
-    return Finding("unverifiable", reason, where)
-
-
 def recomputed_level(case: LookupCase) -> Level | Finding:
     """The level by the ruleset in force, or why it cannot be recomputed.
 
@@ -62,6 +48,9 @@ def recomputed_level(case: LookupCase) -> Level | Finding:
     """
     if case.record.mode not in ("dense", "hybrid"):
         return _unverifiable(NO_RULE_FOR_MODE)
+    stated = case.record.degradations or ()
+    if SourceDegradation.CANDIDATES_UNKNOWN in stated:
+        return _unverifiable(SourceDegradation.CANDIDATES_UNKNOWN)
     if not case.kept:
         return NO_LEVEL
     if case.ruleset is None:
@@ -71,6 +60,13 @@ def recomputed_level(case: LookupCase) -> Level | Finding:
         return _unverifiable("unknown_rank")
     if isinstance(quality, str):
         return _unverifiable(quality)
+    if stated:
+        # The best that arrived need not be the best there was.
+        if SourceDegradation.DOCUMENTS_MISSING in stated and case.best.original_rank != 1:
+            return _unverifiable(SourceDegradation.DOCUMENTS_MISSING)
+        # A guessed mode is no ground for a rank to stand in for a distance.
+        if SourceDegradation.MODE_INFERRED in stated and quality[1] == "hybrid_rank":
+            return _unverifiable(SourceDegradation.MODE_INFERRED)
     return level_of(quality[0], has_l0_hit(case.best), case.ruleset)
 
 
@@ -80,6 +76,10 @@ def check_level(case: LookupCase) -> Finding | None:
     if isinstance(level, Finding):
         return level
     reported = case.record.relevance_level or NO_LEVEL
+    if case.record.relevance_level is None and (
+        SourceDegradation.LEVEL_UNKNOWN in (case.record.degradations or ())
+    ):
+        return _unverifiable("level_not_reported")
     if reported == level:
         return None
     return _fail(_mismatch(case, reported))

@@ -47,7 +47,7 @@ def plain(record: LookupResult, registry: Registry) -> Plain | None:
     registered = registry.in_force(service or "", record.mode, record.occurred_at)
     stated = stated_ruleset(record.thresholds) if record.thresholds is not None else None
     ruleset = registered or stated
-    if ruleset is None or ruleset.distance_metric != "l2":
+    if ruleset is None or ruleset.distance_metric != "l2" or record.degradations:
         return None
     about_ruleset = ruleset_finding(record.thresholds, registered, stated)
     if about_ruleset is not None and (about_ruleset.status == "fail" or about_ruleset.where):

@@ -156,6 +156,7 @@ class Stack:
             token_hashes=self._config.token_hashes,
             retention_days=self._config.processor.retention_days,
             bootstrap_servers=("127.0.0.1:1",),
+            otlp_spool_dir=self._config.data_dir / "otlp",
         )
         self._broker.start()
         wiring.make_topics(self._broker.bootstrap)
