@@ -45,8 +45,12 @@ SELECT
     rule != 'l0-hint/1' OR best_l0_hit AS may_be_precise,
     multiIf(
         mode NOT IN ('dense', 'hybrid'), 'unverifiable',
+        -- What a source could not tell is not recomputed from what it did.
+        has(degradations, 'candidates_unknown'), 'unverifiable',
         kept_count = 0, 'NONE',
         quality IS NULL, 'unverifiable',
+        has(degradations, 'documents_missing') AND ifNull(best_rank != 1, true), 'unverifiable',
+        has(degradations, 'mode_inferred') AND best_distance IS NULL, 'unverifiable',
         quality >= high, if(may_be_precise, 'PRECISE', 'HIGHLY_RELEVANT'),
         quality >= low, 'REFERENCE',
         'NONE'
