@@ -12,15 +12,15 @@ from lookup_audit.schemas.errors import ConfigError
 
 CONFIG = DriftConfig()
 DAY = 1440
-README = Path(__file__).parents[4] / "processors" / "README.md"
+FIGURES = Path(__file__).parents[4] / "processors" / "FIGURES.md"
 
 
-def test_the_readme_lists_every_setting_with_its_default() -> None:
-    table = README.read_text("utf-8").split("| `DriftConfig` | default |")[1].split("\n\n")[0]
+def test_the_page_lists_every_setting_with_its_default() -> None:
+    table = FIGURES.read_text("utf-8").split("| `DriftConfig` | default |")[1].split("\n\n")[0]
     documented = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", table, re.M))
 
     fields = {name: f"{f.default:g}" for name, f in DriftConfig.model_fields.items()}
-    assert documented == fields, "processors/README.md and drift/config.py differ"
+    assert documented == fields, "processors/FIGURES.md and drift/config.py differ"
 
 
 def test_warming_needs_calls_and_a_full_day() -> None:
