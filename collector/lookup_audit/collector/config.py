@@ -41,10 +41,19 @@ OWN_KAFKA_OPTIONS = frozenset(
 )
 
 
-def _split_commas(value: object) -> object:
+def split_commas(value: object) -> object:
+    """Text as the tuple of its parts between commas; anything else as it is."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
+
+
+def mistakes(error: ValidationError) -> str:
+    """Every mistake in a config, one a line, each with the field's name first."""
+    return "\n".join(
+        ": ".join([*map(str, e["loc"]), e["msg"].removeprefix("Value error, ")])
+        for e in error.errors(include_url=False)
+    )
 
 
 class CollectorConfig(BaseModel):
@@ -54,7 +63,7 @@ class CollectorConfig(BaseModel):
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless tokens exist")
     port: int = Field(4318, ge=0, le=65535, description="port to listen on; 0 takes a free one")
-    bootstrap_servers: Annotated[tuple[str, ...], BeforeValidator(_split_commas)] = Field(
+    bootstrap_servers: Annotated[tuple[str, ...], BeforeValidator(split_commas)] = Field(
         ("127.0.0.1:9092",), description="Kafka brokers to start from, host:port"
     )
     kafka_options: dict[str, Any] = Field(
@@ -101,11 +110,7 @@ class CollectorConfig(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            mistakes = [
-                ": ".join([*map(str, e["loc"]), e["msg"].removeprefix("Value error, ")])
-                for e in error.errors(include_url=False)
-            ]
-            raise ConfigError("\n".join(mistakes)) from error
+            raise ConfigError(mistakes(error)) from error
 
     @field_validator("bootstrap_servers")
     @classmethod
