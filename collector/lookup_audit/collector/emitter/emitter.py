@@ -152,7 +152,11 @@ class LookupEmitter:
             return Drop.CLOSED
         if not self._is_started:
             self._start()
-        value = pack(self._complete(kind, event))
+        completed = self._complete(kind, event)
+        if self._queue.is_full and not self._config.block_seconds:
+            # Before the copy is made: an outage must not cost the service more than normal days.
+            return Drop.QUEUE_FULL
+        value = pack(completed)
         if len(value) > self._config.max_event_bytes:
             return Drop.TOO_LARGE
         # Counted before it can be delivered, so that the account never shows more out than in.

@@ -33,6 +33,11 @@ class EventQueue:
         """Bytes of the events held."""
         return self._bytes
 
+    @property
+    def is_full(self) -> bool:
+        """Whether not even an empty event would be taken."""
+        return not self._has_room(0)
+
     def put(self, entry: Entry, *, wait_seconds: float) -> bool:
         """Take an event; ``False`` where there is no room even after waiting."""
         size = len(entry.value)
