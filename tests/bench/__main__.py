@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--events", type=int, default=60_000, help="a run (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=3, help="turns (default: %(default)s)")
     parser.add_argument(
-        "--workers", type=int, default=1, help="processes of ours on all cores (default: 1)"
+        "--workers", type=int, default=2, help="of ours on all cores, 0 for none (default: 2)"
     )
     parser.add_argument("--seconds", type=int, help="of the latency and memory rows (30 and 60)")
     parser.add_argument("--stored", type=int, default=_MILLION, help="lookups the queries search")
@@ -78,7 +78,7 @@ def _throughput(args: argparse.Namespace, rows: Sequence[str]) -> list[Goal]:
         sides |= {"quix same": ("quix_same", {}), "quix plain": ("quix_plain", {})}
     if "engine" in rows:
         sides["engine"] = ("engine", {})
-        if args.workers != 1:
+        if args.workers:
             sides["ours, all cores"] = ("ours", {"workers": args.workers})
     turns: list[dict[str, dict[str, float]]] = []
     with _broker() as (directory, broker):

@@ -16,6 +16,7 @@ import urllib.request
 from itertools import islice
 from pathlib import Path
 
+from lookup_audit.deploy import wiring
 from lookup_audit.deploy.embedded.stack import Stack, StackConfig
 from tests.bench.load import events
 
@@ -102,6 +103,7 @@ def _query(url: str, since: str) -> list[tuple[str, str]]:
 def main() -> None:
     """Run a stack until the parent closes our input."""
     with Stack(StackConfig(Path(sys.argv[1]), port=0)) as stack:
+        wiring.tune_garbage_collection()
         print(stack.url, flush=True)
         sys.stdin.read()
 

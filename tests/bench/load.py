@@ -69,7 +69,7 @@ def _lookup(chance: random.Random, words: list[str]) -> Event:
         for rank, distance in enumerate(distances, start=1)
     ]
     query = text(60)
-    return make_lookup(
+    event = make_lookup(
         event_id="evt-EVENT-ID",
         trace_id="TRACE-ID",
         run_id="run-EVENT-ID",
@@ -87,6 +87,8 @@ def _lookup(chance: random.Random, words: list[str]) -> Event:
         top_k=CANDIDATES,
         latency_ms=chance.uniform(20, 200),
     )
+    event["projection"]["query"] = query
+    return event
 
 
 def publish(bootstrap: str, values: Iterator[bytes]) -> int:

@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -86,6 +87,7 @@ class Start(logging.Handler):
     def __init__(self, logger: str, prefix: str):
         super().__init__(logging.DEBUG)
         self._prefix = prefix
+        self._children: Callable[[], list[int]] = list
         self.seconds: float | None = None
         self.cpu_seconds = 0.0
         source = logging.getLogger(logger)
@@ -97,18 +99,43 @@ class Start(logging.Handler):
         if self.seconds is None and record.getMessage().startswith(self._prefix):
             self.now()
 
+    def listen_to(self, children: Callable[[], list[int]]) -> None:
+        """Start at the same words on standard error, which child processes share; count them in."""
+        self._children = children
+        reading, writing = os.pipe()
+        before = os.dup(2)
+        os.dup2(writing, 2)
+
+        def listen() -> None:
+            with open(reading, encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    if self.seconds is None and self._prefix in line:
+                        self.now()
+                    os.write(before, line.encode())
+
+        threading.Thread(target=listen, daemon=True).start()
+
     def now(self) -> None:
         """Start here."""
-        self.cpu_seconds = time.process_time()
+        self.cpu_seconds = self._cpu_seconds()
         self.seconds = time.perf_counter()
 
+    def _cpu_seconds(self) -> float:
+        return time.process_time() + sum(map(cpu_seconds_of, self._children()))
+
     def stop(self) -> dict[str, float]:
-        """Wall and CPU seconds of this process since then."""
+        """Wall and CPU seconds since then."""
         assert self.seconds is not None, "no partition was ever assigned"
         return {
             "seconds": time.perf_counter() - self.seconds,
-            "cpu_seconds": time.process_time() - self.cpu_seconds,
+            "cpu_seconds": self._cpu_seconds() - self.cpu_seconds,
         }
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """User and system time of another process so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_rows(engine: str, table: str, rows: int, is_alive: Callable[[], bool]) -> None:

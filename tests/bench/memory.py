@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,8 @@ _SETTLE_SECONDS = 5.0
 class Discard:
     """A store that knows no id and keeps nothing."""
 
+    parameter_bytes = 60_000
+
     def insert(self, table: str, batch: pa.Table, *, token: str) -> None:
         """Take a batch."""
 
@@ -47,6 +50,10 @@ class Discard:
     ) -> bytes:
         """Find nothing."""
         return b""
+
+    def sole_writer(self) -> AbstractContextManager[bool]:
+        """Nobody else writes either."""
+        return nullcontext(True)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -9,6 +9,7 @@ import statistics
 import time
 from collections.abc import Callable
 
+from lookup_audit.deploy.cli.lookup import LOOKUP_SQL
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
 from lookup_audit.processors.migrate import migrate
 from lookup_audit.processors.store import open_store
@@ -93,7 +94,6 @@ FROM audit_store.outcomes WHERE action = 'answered' AND cityHash64(outcome_id) %
 """
 
 HEADLINE = "SELECT * FROM audit.ratio_daily ORDER BY day, tenant, model_version, mode"
-BY_ID = "SELECT * FROM audit.lookups WHERE event_id = {id:String} ORDER BY tenant"
 _IDS = """
 SELECT event_id FROM audit_store.lookups WHERE service_sequence % {every:UInt64} = 7
 ORDER BY cityHash64(event_id) LIMIT {limit:UInt64}
@@ -117,7 +117,7 @@ def main() -> None:
 
     def by_id(event_id: str) -> Callable[[], object]:
         return lambda: reader.query(
-            BY_ID, default_format="JSONEachRow", parameters={"id": event_id}
+            LOOKUP_SQL, default_format="JSONEachRow", parameters={"id": event_id}
         )
 
     result: dict[str, object] = {

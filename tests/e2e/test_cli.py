@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import clickhouse_connect
@@ -6,7 +7,13 @@ import pytest
 
 from lookup_audit.deploy.cli.main import VERBS, main
 from tests.e2e.conftest import Up, run_command
-from tests.support.events import encode, make_judgement, make_lookup, make_outcome
+from tests.support.events import (
+    encode,
+    make_candidate,
+    make_judgement,
+    make_lookup,
+    make_outcome,
+)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -214,3 +221,66 @@ def test_a_wrong_question_about_the_ratio_is_refused(
     assert answer.returncode == 2
     assert words in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_conduct_prints_rates_with_their_n_and_the_runs_to_look_at(up: Up) -> None:
+    lookup = make_lookup(tenant="conduct", relevance_level=None, run_id="run-c")
+    outcome = make_outcome(
+        tenant="conduct", run_id="run-c", lookup_event_ids=[lookup["event_id"]], stance="firm"
+    )
+    up.post("/v1/lookups", encode(lookup))
+    up.post("/v1/outcomes", encode(outcome))
+    up.wait_for("SELECT count() FROM conduct_findings WHERE tenant = 'conduct'", "1")
+    options = ("conduct", "--tenant", "conduct", "--days", "2", "--data-dir", up.data_dir)
+    text = run_command(*options)
+    assert text.returncode == 0, text.stderr
+    assert "over_confident       1/1" in text.stdout
+    assert "run-c" in text.stdout.split("Runs to look at")[1]
+    found = json.loads(run_command(*options, "--json").stdout)
+    by_name = {rate["finding"]: rate for rate in found["rates"]}
+    assert by_name["over_confident"]["rate"] == 1.0
+    assert by_name["wasted_lookup"]["interval"][0] == 0.0
+    assert [e["outcome_id"] for e in found["examples"]] == [outcome["outcome_id"]]
+    refused = run_command("conduct", "--days", "0", "--data-dir", up.data_dir)
+    assert (refused.returncode, "--days" in refused.stderr) == (2, True)
+    nothing = run_command("conduct", "--tenant", "nobody", "--data-dir", up.data_dir)
+    assert (nothing.returncode, "no agent runs" in nothing.stdout) == (0, True)
+
+
+def test_triage_says_whether_there_is_a_rise_and_what_to_look_at_first(up: Up) -> None:
+    tenant = "triage"
+    lookups, rest = [], []
+    for number in range(40):
+        is_wrong = number >= 30
+        time = datetime.now(UTC) - timedelta(days=0 if is_wrong else 2)
+        updated = time - timedelta(days=500 if is_wrong else 5)
+        lookup = make_lookup(
+            tenant=tenant,
+            occurred_at=time.isoformat(),
+            candidates=[make_candidate(document_updated_at=updated.isoformat())],
+        )
+        outcome = make_outcome(tenant=tenant, lookup_event_ids=[lookup["event_id"]])
+        verdict = "incorrect" if is_wrong else "correct"
+        judgement = make_judgement(tenant=tenant, outcome_id=outcome["outcome_id"], verdict=verdict)
+        lookups.append(lookup)
+        rest.append((outcome, judgement))
+    up.post("/v1/lookups", encode(lookups))
+    up.post("/v1/outcomes", encode([outcome for outcome, _ in rest]))
+    up.post("/v1/judgements", encode([judgement for _, judgement in rest]))
+    up.wait_for(f"SELECT countIf(answer != 'unjudged') FROM cells WHERE tenant = '{tenant}'", "40")
+    options = ("triage", "--tenant", tenant, "--data-dir", up.data_dir)
+    text = run_command(*options)
+    assert text.returncode == 1, text.stderr
+    assert "a rise" in text.stdout
+    likely = text.stdout.split("likely causes")[1]
+    assert "clear  age of the oldest document used, days" in likely
+    assert "before touching thresholds" in likely
+    found = json.loads(run_command(*options, "--json").stdout)
+    errors = next(rise for rise in found["rises"] if rise["kind"] == "errors")
+    assert (errors["state"], errors["bad"], errors["n"]) == ("rise", 10, 10)
+    assert errors["causes"][0]["factor"] == "age_days"
+    quiet = run_command(*options, "--day", "2024-02-29")
+    assert (quiet.returncode, "no lookup with an outcome" in quiet.stdout) == (0, True)
+    for wrong in (("--day", "yesterday"), ("--baseline-days", "0")):
+        refused = run_command(*options, *wrong)
+        assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)

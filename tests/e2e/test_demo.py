@@ -59,3 +59,20 @@ def test_nothing_of_the_demo_is_refused_dead_lettered_or_doubled(demo: tuple[str
     )
     rows = json.loads(run_command("query", sql, "--json", "--data-dir", data_dir).stdout)
     assert [int(row["n"]) for row in rows] == [0]
+
+
+def test_the_demos_gold_set_calibrates_and_compares_its_models(demo: tuple[str, Path]) -> None:
+    _, data_dir = demo
+    gold = ("--gold", data_dir / "gold.jsonl", "--data-dir", data_dir, "--json")
+    calibrated = json.loads(run_command("calibrate", *gold).stdout)
+    assert calibrated["never_asked"] == []
+    assert [(s["mode"], s["questions"]) for s in calibrated["strata"]] == [
+        ("dense", 112),
+        ("hybrid", 112),
+    ] * 2
+    sides = ("--a", "model=minilm-l6-int8@384", "--b", "model=minilm-l6-int8@64")
+    compared = json.loads(run_command("compare", *gold, *sides).stdout)
+    for comparison in compared["comparisons"]:
+        recall = next(f for f in comparison["figures"] if f["name"] == "Recall@1")
+        assert recall["interval"][0] > 0.1
+        assert recall["p_holm"] < 0.001

@@ -1,7 +1,5 @@
 """A processor killed at random moments while events keep coming: once each, in every figure."""
 
-import json
-import os
 import random
 import subprocess
 import sys
@@ -10,45 +8,17 @@ import time
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import TopicPartition
+from kafka import KafkaProducer
 
-from lookup_audit.deploy.wiring import PROCESSED_TOPICS, make_topics
-from lookup_audit.processors.kafka_source import KafkaConfig, end_offsets
+from lookup_audit.deploy.wiring import make_topics
 from tests.support.brokers import RunningBroker
 from tests.support.events import encode, make_lookup
 from tests.support.killable import GROUP
+from tests.support.outside import environment, python, read_engine, wait_until_committed
 
 pytest_plugins = ["tests.support.broker_fixtures"]
 
-ROOT = Path(__file__).parents[2]
 TENANT = "kill"
-_READ = """
-import json, sys
-from lookup_audit.processors.store import open_store
-store = open_store(f"embedded:{sys.argv[1]}")
-print(json.dumps([list(store.query(sql)[0]) for sql in json.loads(sys.argv[2])], default=str))
-"""
-
-
-def _python(*arguments: str) -> list[str]:
-    return [sys.executable, *arguments]
-
-
-def _environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(ROOT)}
-
-
-def _read(directory: Path, statements: list[str]) -> list[list[object]]:
-    done = subprocess.run(
-        _python("-c", _READ, str(directory), json.dumps(statements)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=_environment(),
-        check=True,
-    )
-    return [list(row) for row in json.loads(done.stdout)]
 
 
 class _Producer(threading.Thread):
@@ -84,18 +54,6 @@ class _Producer(threading.Thread):
         self._producer.close(10)
 
 
-def _wait_until_committed(bootstrap: str) -> None:
-    ends = end_offsets(KafkaConfig(bootstrap_servers=bootstrap), PROCESSED_TOPICS)
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP, enable_auto_commit=False)
-    deadline = time.monotonic() + 240
-    try:
-        while any((consumer.committed(TopicPartition(*p)) or 0) < e for p, e in ends.items()):
-            assert time.monotonic() < deadline, "the processor did not come to the end"
-            time.sleep(0.1)
-    finally:
-        consumer.close(autocommit=False)
-
-
 @pytest.mark.parametrize(
     "kills", [6, pytest.param(50, marks=pytest.mark.slow)], ids=lambda kills: f"{kills}-kills"
 )
@@ -114,11 +72,11 @@ def test_a_processor_killed_at_random_moments_stores_everything_once(
     chance = random.Random(kills)
     producer = _Producer(broker.bootstrap)
     producer.start()
-    killable = _python("-m", "tests.support.killable", broker.bootstrap, str(directory))
+    killable = python("-m", "tests.support.killable", broker.bootstrap, str(directory))
     try:
         for _ in range(kills):
             process = subprocess.Popen(
-                killable, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()
+                killable, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
             )
             assert process.stdout is not None
             process.stdout.readline()
@@ -129,13 +87,13 @@ def test_a_processor_killed_at_random_moments_stores_everything_once(
     finally:
         producer.finish()
     process = subprocess.Popen(
-        killable, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment()
+        killable, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
     )
-    _wait_until_committed(broker.bootstrap)
+    wait_until_committed(broker.bootstrap, GROUP)
     process.kill()
     process.wait()
     mine = f"WHERE tenant = '{TENANT}'"
-    raw, ids, view, rate, candidates, repeats, dead, unknown = _read(
+    raw, ids, view, rate, candidates, repeats, dead, unknown = read_engine(
         directory,
         [
             f"SELECT count(), uniqExact(event_id) FROM audit_store.lookups {mine}",

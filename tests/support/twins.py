@@ -1,6 +1,7 @@
 """In-memory stand-ins for Kafka and the store, and ways to make them fail."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -73,6 +74,9 @@ class FailingStore:
         fail_at: Numbers of the inserts (from 1) that fail after they have been stored.
     """
 
+    # As of a server, so that a batch asks in pieces.
+    parameter_bytes = 60_000
+
     def __init__(self, inner: Store, *, fail_at: frozenset[int] = frozenset()):
         self.inner = inner
         self.is_down = False
@@ -104,6 +108,9 @@ class FailingStore:
     ) -> bytes:
         self._check()
         return self.inner.raw(sql, output_format=output_format, parameters=parameters)
+
+    def sole_writer(self) -> AbstractContextManager[bool]:
+        return nullcontext(False)
 
     def close(self) -> None:
         self.inner.close()

@@ -7,14 +7,14 @@ in one process and stored by another.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
 import pyarrow as pa
 
 from lookup_audit.schemas.errors import Rejected
 from lookup_audit.schemas.names import EventType
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, gc=False):
     """One Kafka record as it came.
 
     Args:

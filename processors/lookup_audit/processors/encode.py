@@ -79,11 +79,14 @@ class Encoder:
             batch.account_for(message)
             event_type = event_type_of(message)
             received = received_at(message, now)
-            decoded = self._accept(message, event_type, received)
+            decoded = self._decode(message, event_type)
+            if not isinstance(decoded, Rejected):
+                occurred_at = datetime.fromisoformat(decoded.record.occurred_at)
+                decoded = self._timely(decoded, event_type, occurred_at, received)
             if isinstance(decoded, Rejected):
                 batch.dead_letters.append(DeadLetter(message, decoded, event_type))
                 continue
-            late = is_late(datetime.fromisoformat(decoded.record.occurred_at), now=received)
+            late = is_late(occurred_at, now=received)
             if event_type is EventType.LOOKUP:
                 lookups.append(Row(audit(decoded, self.registry), message, late))
             else:
@@ -98,9 +101,7 @@ class Encoder:
             batch.rows[JUDGEMENT.name] = columns.judgement_table(judgements)
         return batch
 
-    def _accept(
-        self, message: Message, event_type: EventType | None, received: datetime
-    ) -> Decoded[Any] | Rejected:
+    def _decode(self, message: Message, event_type: EventType | None) -> Decoded[Any] | Rejected:
         if message.value is None:
             return Rejected(Reason.TOMBSTONE, "", "the record has no value (a tombstone)")
         if event_type is None:
@@ -109,19 +110,23 @@ class Encoder:
                 Header.TYPE,
                 f"the record's {Header.TYPE} is not one of topic {message.topic}",
             )
-        decoded = CODECS[event_type].decode(message.value)
-        if isinstance(decoded, Rejected):
-            return decoded
-        record = decoded.record
-        return (
-            untimely(
-                datetime.fromisoformat(record.occurred_at),
-                now=received,
-                retention=self._retention,
-                event_id=getattr(record, CODECS[event_type].id_field),
-            )
-            or decoded
+        return CODECS[event_type].decode(message.value)
+
+    def _timely(
+        self,
+        decoded: Decoded[Any],
+        event_type: EventType | None,
+        occurred_at: datetime,
+        received: datetime,
+    ) -> Decoded[Any] | Rejected:
+        assert event_type is not None, "a decoded event has a type"
+        refused = untimely(
+            occurred_at,
+            now=received,
+            retention=self._retention,
+            event_id=getattr(decoded.record, CODECS[event_type].id_field),
         )
+        return refused or decoded
 
 
 def _failed(message: Message, error: Exception) -> EncodedBatch:
@@ -143,18 +148,20 @@ def received_at(message: Message, now: datetime) -> datetime:
     return min(_EPOCH + timedelta(milliseconds=storable_ms(message.timestamp_ms)), now)
 
 
+_TYPE_HEADER = Header.TYPE.value
+_RESULT_TYPES = {EventType.LOOKUP.value.encode(): EventType.LOOKUP}
+_OUTCOME_TYPES = {t.value.encode(): t for t in (EventType.OUTCOME, EventType.JUDGEMENT)}
+
+
 def event_type_of(message: Message) -> EventType | None:
     """The type by topic and header; a record without headers is told by its topic and shape."""
-    stated = next((value for name, value in message.headers if name == Header.TYPE), None)
-    if message.topic == Topic.RESULTS:
-        allowed = {EventType.LOOKUP}
-    else:
-        allowed = {EventType.OUTCOME, EventType.JUDGEMENT}
-    if stated is not None:
-        return next((t for t in allowed if t.value.encode() == stated), None)
-    if message.topic == Topic.RESULTS:
-        return EventType.LOOKUP
-    return guess_outcome_type(message.value or b"")
+    is_result = message.topic == Topic.RESULTS
+    for name, value in message.headers:
+        if name == _TYPE_HEADER:
+            if value is None:
+                break
+            return (_RESULT_TYPES if is_result else _OUTCOME_TYPES).get(value)
+    return EventType.LOOKUP if is_result else guess_outcome_type(message.value or b"")
 
 
 def _rulesets(lookups: Sequence[Row[AuditedLookup]], registry: Registry) -> dict[str, str]:

@@ -59,27 +59,28 @@ def settled_places(store: Store, cluster: str, batch: EncodedBatch) -> set[Place
     newer version would now accept it: only ``dlq replay`` gives it another try, at a new offset.
     A topic that was deleted and made anew has the same offsets, but at other times.
     """
-    settled: set[Place] = set()
-    for (topic, partition), first in batch.first_offsets.items():
-        where = (
-            "kafka_cluster = {c:String} AND kafka_topic = {t:String} "
-            "AND kafka_partition = {p:UInt32} AND kafka_offset BETWEEN {a:UInt64} AND {b:UInt64}"
+    if not batch.first_offsets:
+        return set()
+    parts = []
+    parameters: dict[str, object] = {"c": cluster}
+    for index, ((topic, partition), first) in enumerate(batch.first_offsets.items()):
+        parts.append(
+            f"(kafka_topic = {{t{index}:String}} AND kafka_partition = {{p{index}:UInt32}} "
+            f"AND kafka_offset BETWEEN {{a{index}:UInt64}} AND {{b{index}:UInt64}})"
         )
-        rows = store.query(
-            f"SELECT kafka_offset, toUnixTimestamp64Milli(kafka_timestamp) "
-            f"FROM audit_store.dead_letters WHERE {where} UNION ALL "
-            f"SELECT kafka_offset, toUnixTimestamp64Milli(kafka_timestamp) "
-            f"FROM audit_store.repeats WHERE {where}",
-            {
-                "c": cluster,
-                "t": topic,
-                "p": partition,
-                "a": first,
-                "b": batch.next_offsets[topic, partition] - 1,
-            },
-        )
-        settled |= {Place(topic, partition, offset, time) for offset, time in rows}
-    return settled
+        last = batch.next_offsets[topic, partition] - 1
+        parameters |= {f"t{index}": topic, f"p{index}": partition}
+        parameters |= {f"a{index}": first, f"b{index}": last}
+    where = f"kafka_cluster = {{c:String}} AND ({' OR '.join(parts)})"
+    place = (
+        "kafka_topic, kafka_partition, kafka_offset, toUnixTimestamp64Milli(kafka_timestamp) AS ms"
+    )
+    rows = store.query(
+        f"SELECT {place} FROM audit_store.dead_letters WHERE {where} UNION ALL "
+        f"SELECT {place} FROM audit_store.repeats WHERE {where}",
+        parameters,
+    )
+    return {Place(*row) for row in rows}
 
 
 def stored_places(store: Store, cluster: str, places: Sequence[Place]) -> set[Place]:

@@ -44,8 +44,6 @@ WHERE {range} AND (kafka_topic, kafka_partition, kafka_offset, insert_id) NOT IN
     FROM audit_store.event_ids WHERE kind = '{kind}' AND {range}
 )
 """
-# A server takes form fields of 128 KiB at most.
-_PAIRS_BYTES = 60_000
 
 
 class Origin(NamedTuple):
@@ -73,7 +71,7 @@ def stored_rows(
     """What the store holds of these ids, the one that counts first."""
     asked = set(identities)
     found: dict[Identity, list[Stored]] = {}
-    for pairs in as_json(identities):
+    for pairs in as_json(identities, store.parameter_bytes):
         rows = store.query(_KNOWN, {"kind": kind.name, "pairs": pairs})
         for tenant, event_id, sha256, *origin, insert_id, timestamp_ms in rows:
             if (tenant, event_id) in asked:
@@ -82,16 +80,16 @@ def stored_rows(
     return found
 
 
-def as_json(identities: Sequence[Identity]) -> Iterator[str]:
+def as_json(identities: Sequence[Identity], most: int) -> Iterator[str]:
     """Ids as JSON texts: thousands bound one by one cost more than looking them up."""
     text = msgspec.json.encode(identities)
-    if len(text) <= _PAIRS_BYTES or len(identities) == 1:
+    if len(text) <= most or len(identities) == 1:
         if identities:
             yield text.decode()
         return
     half = len(identities) // 2
-    yield from as_json(identities[:half])
-    yield from as_json(identities[half:])
+    yield from as_json(identities[:half], most)
+    yield from as_json(identities[half:], most)
 
 
 def complete_ids(

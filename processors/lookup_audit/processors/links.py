@@ -101,7 +101,7 @@ def link(store: Store, lookups: Sequence[Identity]) -> None:
     Raises:
         UnavailableError: The store does not answer; do it again.
     """
-    for pairs in as_json(list(dict.fromkeys(lookups))):
+    for pairs in as_json(list(dict.fromkeys(lookups)), store.parameter_bytes):
         hashes = [row[0] for row in store.query(_PENDING, {"pairs": pairs})]
         for first in range(0, len(hashes), _HASHES_AT_ONCE):
             some = ",".join(hashes[first : first + _HASHES_AT_ONCE])

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 _LAG_SECONDS = 1.0
+MOST_WORKERS = 64
 
 
 class ProcessorConfig(BaseModel):
@@ -39,6 +40,8 @@ class ProcessorConfig(BaseModel):
         poll_messages: Messages encoded at a time; small enough to stay in the CPU's caches.
         retry_seconds: Longest wait between two tries while a dependency is away.
         retention_days: Events older than this are dead-lettered as expired.
+        workers: Processes that each read, audit and store their share of the partitions; 0 for
+            this process alone. Worth it with cores to spare and more than about 5,000 events/s.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,6 +52,7 @@ class ProcessorConfig(BaseModel):
     poll_messages: int = Field(default=500, ge=1)
     retry_seconds: float = Field(default=10.0, gt=0)
     retention_days: int = Field(default=DEFAULT_RETENTION_DAYS, ge=1)
+    workers: int = Field(default=0, ge=0, le=MOST_WORKERS)
 
 
 Encode = Callable[[Sequence[Message]], EncodedBatch]

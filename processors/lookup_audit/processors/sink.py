@@ -89,6 +89,10 @@ class Sink:
         Raises:
             UnavailableError: The store or the broker does not answer; repeat later.
         """
+        with self._store.sole_writer() as alone:
+            return self._write(batch, alone)
+
+    def _write(self, batch: EncodedBatch, alone: bool) -> Written:
         written = Written()
         excused = exceptions.settled_places(self._store, self._cluster, batch)
         excused |= self._resume(batch)
@@ -108,7 +112,9 @@ class Sink:
         for kind, rows in fresh.items():
             rejected = self._insert(kind, rows, written) if rows.num_rows else []
             self._write_dead_letters(rejected, written)
-            self._settle_races(kind, [*_identities(kind, rows), *doubled[kind]], written)
+            # Another writer may have stored the same ids since they were asked for.
+            raced = [] if alone else _identities(kind, rows)
+            self._settle_races(kind, [*raced, *doubled[kind]], written)
         links.link(self._store, _touched_lookups(batch))
         # After the rows: no reader sees a repeat of something that is not there yet.
         self._write_repeats(repeats, written)

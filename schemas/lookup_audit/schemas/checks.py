@@ -7,14 +7,21 @@ place in the event; a failure outweighs a missing input.
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from lookup_audit.schemas.case import NO_THRESHOLDS, LookupCase
 from lookup_audit.schemas.level import has_l0_hit, is_kept, level_of
 from lookup_audit.schemas.names import NO_LEVEL, CheckName, CheckStatus, Level, LevelMismatch
 from lookup_audit.schemas.quality import NO_RULE_FOR_MODE
-from lookup_audit.schemas.records import Candidate, ContextBudget, Projection
-from lookup_audit.schemas.ruleset import stated_differences
+from lookup_audit.schemas.records import (
+    Candidate,
+    ContextBudget,
+    LookupResult,
+    Projection,
+    Thresholds,
+)
+from lookup_audit.schemas.ruleset import Ruleset, stated_differences
 
 TOLERANCE = 1e-6
 
@@ -184,18 +191,25 @@ def has_rerank_mismatch(case: LookupCase) -> bool:
 
 def check_ruleset(case: LookupCase) -> Finding | None:
     """The event's thresholds against the registry's, and both against sense."""
-    for ruleset in (case.registered, case.stated):
+    return ruleset_finding(case.record.thresholds, case.registered, case.stated)
+
+
+@lru_cache(maxsize=4096)
+def ruleset_finding(
+    thresholds: Thresholds | None, registered: Ruleset | None, stated: Ruleset | None
+) -> Finding | None:
+    """What is wrong with the thresholds an event states, given the registered ones."""
+    for ruleset in (registered, stated):
         if ruleset and ruleset.reference_threshold > ruleset.highly_relevant_threshold:
             return _fail("reference_above_highly_relevant")
-    thresholds = case.record.thresholds
-    if case.registered is None:
+    if registered is None:
         return _unverifiable("no_registered_ruleset")
     if thresholds is None:
         return _unverifiable(NO_THRESHOLDS)
-    differing = stated_differences(thresholds, case.registered)
+    differing = stated_differences(thresholds, registered)
     if differing:
         return _fail("differs_from_registry", f"thresholds.{differing[0]}")
-    return _unverifiable(NO_THRESHOLDS) if case.stated is None else None
+    return _unverifiable(NO_THRESHOLDS) if stated is None else None
 
 
 def check_evidence(case: LookupCase) -> Finding | None:
@@ -240,7 +254,7 @@ def check_projection(case: LookupCase) -> Finding | None:
             return _fail("leaks_internal", path)
     if projection is None:
         return _unverifiable("no_projection")
-    return _disagreement(case, projection) or _evidence_finding(case, projection)
+    return disagreement(case.record, projection) or _evidence_finding(case, projection)
 
 
 def _is_internal(path: str) -> bool:
@@ -248,8 +262,8 @@ def _is_internal(path: str) -> bool:
     return _INTERNAL.search(name.replace("_", "").replace("-", "").lower()) is not None
 
 
-def _disagreement(case: LookupCase, seen: Projection) -> Finding | None:
-    record = case.record
+def disagreement(record: LookupResult, seen: Projection) -> Finding | None:
+    """What a projection says otherwise than its event."""
     if (seen.relevance_level or NO_LEVEL) != (record.relevance_level or NO_LEVEL):
         return _fail("disagrees", "projection.relevance_level")
     for name, mine, theirs in (
@@ -322,30 +336,32 @@ def check_selection(case: LookupCase) -> Finding | None:
             return _fail("low_layer", chunk)
         if layer is None:
             missing = missing or _unverifiable("unknown_layer", chunk)
-        source = _citation(candidate)
+        source = citation(candidate)
         if chunk in seen or source in seen:
             return _fail("duplicate", chunk)
         seen.add(chunk)
         if source is not None:
             seen.add(source)
         selected.append(candidate)
-    budget = _budget_finding(record.context_budget, selected)
+    budget = budget_finding(record.context_budget, selected)
     return budget if budget is not None and budget.status == "fail" else missing or budget
 
 
-def _citation(candidate: Candidate) -> tuple[str | None, ...] | None:
+def citation(candidate: Candidate) -> tuple[str | None, ...] | None:
     """What a reader is pointed to: two chunks with the same one say the same thing twice."""
     if candidate.document_id is None or not (candidate.source_url or candidate.breadcrumb):
         return None
+    # Empty text and none mean the same: unknown.
     return (
         candidate.document_id,
-        candidate.document_version,
-        candidate.source_url,
-        candidate.breadcrumb,
+        candidate.document_version or None,
+        candidate.source_url or None,
+        candidate.breadcrumb or None,
     )
 
 
-def _budget_finding(budget: ContextBudget | None, selected: list[Candidate]) -> Finding | None:
+def budget_finding(budget: ContextBudget | None, selected: list[Candidate]) -> Finding | None:
+    """Whether what was selected fits the context budget."""
     if not selected:
         return None
     if budget is None or budget.limit_tokens is None:

@@ -1,16 +1,16 @@
 """Bytes of one event in, a record or a reason out: the same decision on every way in.
 
 A clean event (canonical names or camelCase throughout, nothing unknown) is decoded by a compiled
-decoder in one pass. Everything else goes through the pydantic models, whose word is final: they
-name the field that is wrong, or accept the event with its unknown fields counted.
+decoder in one pass, one with unknown fields in two. Everything else goes through the pydantic
+models, whose word is final: they name the field that is wrong, or accept the event as it is meant.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -18,15 +18,14 @@ from pydantic import BaseModel, ValidationError
 
 from lookup_audit.schemas import lookup, outcome, records
 from lookup_audit.schemas.errors import Rejected
-from lookup_audit.schemas.fields import known_spellings
 from lookup_audit.schemas.lookup import SCHEMA_VERSION, is_supported, requires_rank
 from lookup_audit.schemas.names import Degradation, EventType, Reason
+from lookup_audit.schemas.unknown import Unclear, is_plain, unknown_fields, unknown_in_json
 
 R = TypeVar("R", bound=records.Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded(Generic[R]):
+class Decoded(msgspec.Struct, Generic[R], frozen=True, gc=False):
     """One accepted event.
 
     Args:
@@ -39,7 +38,7 @@ class Decoded(Generic[R]):
     record: R
     raw: bytes
     unknown_fields: tuple[str, ...] = ()
-    notes: frozenset[Degradation] = field(default=frozenset())
+    notes: frozenset[Degradation] = frozenset()
 
 
 class EventCodec(Generic[R]):
@@ -59,7 +58,7 @@ class EventCodec(Generic[R]):
             msgspec.json.Decoder(struct),
             msgspec.json.Decoder(twin(struct, rename="camel", forbid_unknown_fields=True)),
         )
-        # For what the models accepted: they alone judge, this only leaves unknown fields out.
+        # Leaves unknown fields out, where they have been found otherwise.
         self._loose: msgspec.json.Decoder[R] = msgspec.json.Decoder(
             twin(struct, rename=None, forbid_unknown_fields=False)
         )
@@ -73,8 +72,19 @@ class EventCodec(Generic[R]):
                 continue
             if self._is_sound(record):
                 return Decoded(record, raw)
-            break
-        return self._decode_by_model(raw)
+            return self._decode_by_model(raw)
+        return self._decode_with_unknown(raw) or self._decode_by_model(raw)
+
+    def _decode_with_unknown(self, raw: bytes) -> Decoded[R] | None:
+        """An event that is clean but for fields unknown to this version, else ``None``."""
+        try:
+            unknown = sorted(unknown_in_json(self.model, msgspec.json.decode(raw)))
+            record = self._loose.decode(raw) if unknown else None
+        except (msgspec.MsgspecError, RecursionError, Unclear):
+            return None
+        if record is None or not self._is_sound(record):
+            return None
+        return Decoded(record, raw, tuple(unknown), _UNKNOWN_NOTED)
 
     def _decode_by_model(self, raw: bytes) -> Decoded[R] | Rejected:
         notes: set[Degradation] = set()
@@ -82,7 +92,7 @@ class EventCodec(Generic[R]):
             event = self.model.model_validate_json(raw, context=notes)
         except ValidationError as error:
             return self._rejected(raw, error)
-        unknown = tuple(sorted(_unknown_fields(event, "")))
+        unknown = tuple(sorted(unknown_fields(event)))
         if unknown:
             notes.add(Degradation.UNKNOWN_FIELDS)
         record = self._loose.decode(event.model_dump_json(exclude_none=True))
@@ -108,6 +118,9 @@ class EventCodec(Generic[R]):
         path = path[:_MAX_PATH]
         message = _message(path, first["msg"])[:_MAX_MESSAGE]
         return Rejected(_reason(kind), path, message, event_id)
+
+
+_UNKNOWN_NOTED = frozenset({Degradation.UNKNOWN_FIELDS})
 
 
 def twin(
@@ -149,11 +162,20 @@ def twin(
     return made_struct
 
 
+# At most six digits of fraction: more go through the models, which cut them.
+_IS_INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+).fullmatch
+
+
 def is_real_time(text: str) -> bool:
-    """Whether RFC 3339 text surely names a moment (no month 13, no hour 24, no second 60).
+    """Whether text is surely RFC 3339 and a moment (no month 13, no hour 24, no second 60).
 
     The first and last year are left to the models: an offset may move them off the calendar.
     """
+    if _IS_INSTANT(text) is None:
+        return False
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -161,13 +183,8 @@ def is_real_time(text: str) -> bool:
     return 1 < moment.year < 9999 and text[11:13] != "24"
 
 
-def is_shallow(value: object, depth: int = 100) -> bool:
-    """Whether an opaque value nests no deeper than both decoders read (the models: 200)."""
-    if isinstance(value, dict):
-        return depth > 0 and all(is_shallow(member, depth - 1) for member in value.values())
-    if isinstance(value, list):
-        return depth > 0 and all(is_shallow(member, depth - 1) for member in value)
-    return True
+# Documents are few and come again and again.
+_is_document_time = lru_cache(maxsize=8192)(is_real_time)
 
 
 def _known_version(version: str | None) -> bool:
@@ -177,14 +194,14 @@ def _known_version(version: str | None) -> bool:
 def _lookup_is_sound(record: records.LookupResult) -> bool:
     if not (_known_version(record.schema_version) and is_real_time(record.occurred_at)):
         return False
-    if record.context_pack is not None and not is_shallow(record.context_pack):
+    if record.context_pack is not None and not is_plain(record.context_pack):
         return False
     strict = requires_rank(record.schema_version)
     for candidate in record.candidates:
         if strict and candidate.original_rank is None:
             return False
         updated = candidate.document_updated_at
-        if updated is not None and not is_real_time(updated):
+        if updated is not None and not _is_document_time(updated):
             return False
     return True
 
@@ -313,30 +330,3 @@ def _lone_surrogate(value: Any) -> str | None:
 
 def _has_half(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _unknown_fields(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, BaseModel):
-        known = known_spellings(type(value))
-        for key, member in (value.model_extra or {}).items():
-            if key not in known:
-                inner = f"{path}.{key}" if path else key
-                yield inner
-                if inner.startswith("projection."):
-                    yield from _members(member, inner)
-        for name in type(value).model_fields:
-            yield from _unknown_fields(getattr(value, name), f"{path}.{name}" if path else name)
-    elif isinstance(value, tuple):
-        for index, member in enumerate(value):
-            yield from _unknown_fields(member, f"{path}[{index}]")
-
-
-def _members(value: Any, path: str) -> Iterator[str]:
-    """Paths of everything inside an unknown value: a leak may sit at any depth of a projection."""
-    if isinstance(value, dict):
-        for key, member in value.items():
-            yield f"{path}.{key}"
-            yield from _members(member, f"{path}.{key}")
-    elif isinstance(value, list):
-        for index, member in enumerate(value):
-            yield from _members(member, f"{path}[{index}]")

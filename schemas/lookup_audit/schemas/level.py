@@ -35,7 +35,7 @@ def level_of(quality: float | None, has_l0_hit: bool, ruleset: Ruleset) -> Level
 def has_l0_hit(candidate: Candidate) -> bool:
     """Whether the candidate was found through a domain or keyword hit."""
     reasons = candidate.hit_reasons
-    return reasons is not None and any(map(_IS_L0, reasons))
+    return bool(reasons) and any(map(_IS_L0, reasons or ()))
 
 
 def is_kept(candidate: Candidate) -> bool:

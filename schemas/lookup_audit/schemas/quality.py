@@ -79,6 +79,11 @@ def is_impossible(distance: float, ruleset: Ruleset) -> bool:
     )
 
 
+def could_be_squared(distance: float, similarity: float) -> bool:
+    """Whether a distance fits its cosine if it is a squared one: half of :func:`looks_squared`."""
+    return abs(similarity - (1.0 - distance / 2.0)) <= _METRIC_TOLERANCE
+
+
 def looks_squared(distance: float, similarity: float | None, ruleset: Ruleset) -> bool:
     """Whether a distance declared as plain L2 fits its cosine only if it is a squared one.
 
@@ -89,7 +94,7 @@ def looks_squared(distance: float, similarity: float | None, ruleset: Ruleset) -
     >>> looks_squared(0.6, 0.82, Ruleset(normalized=True))
     False
     """
-    if similarity is None or abs(similarity - (1.0 - distance / 2.0)) > _METRIC_TOLERANCE:
+    if similarity is None or not could_be_squared(distance, similarity):
         return False
     return (
         abs(similarity - (1.0 - distance * distance / 2.0)) > _METRIC_TOLERANCE

@@ -50,6 +50,10 @@ class Ruleset(BaseModel):
         content = json.dumps(members, sort_keys=True, separators=(",", ":"))
         return "rs-" + hashlib.sha256(content.encode()).hexdigest()[:16]
 
+    def __hash__(self) -> int:
+        # One a lookup is asked for, and the generated one walks over all members.
+        return hash(self.ruleset_id)
+
 
 DEFAULT_RULESET = Ruleset()
 

@@ -25,6 +25,12 @@ VIEWS = (
     "outcomes",
     "judgements",
     "cells",
+    "claims",
+    "answer_coverage",
+    "coverage_daily",
+    "selections",
+    "conduct_findings",
+    "conduct_daily",
     "precise_rate",
     "dead_letters",
     "duplicates",
@@ -172,7 +178,7 @@ def test_a_registered_ruleset_decides_and_the_stated_one_is_named_beside_it(
 
 
 def test_no_view_sums_modes(engine: ClickHouseStore) -> None:
-    """A view that counts has the mode among its columns, and groups by it wherever it groups."""
+    """A view that counts has the mode among its columns, and never counts over several."""
     views = engine.query(
         "SELECT name, as_select FROM system.tables WHERE database = 'audit' "
         "AND as_select ILIKE '%group by%'"
@@ -185,4 +191,5 @@ def test_no_view_sums_modes(engine: ClickHouseStore) -> None:
         )
         assert ("mode",) in columns, name
         for grouping in re.findall(r"GROUP BY (.*?)(?: UNION | AS |\)(?!,)|$)", select):
-            assert "mode" in grouping, (name, grouping)
+            one_thing = re.search(r"event_id|outcome_id|run_id|claim", grouping)
+            assert one_thing or "mode" in grouping, (name, grouping)

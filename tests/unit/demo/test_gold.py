@@ -11,9 +11,11 @@ from lookup_audit.deploy.demo.gold import (
     KINDS,
     GoldError,
     check_gold,
+    gold_file,
     load_gold,
     supporting_chunk_ids,
 )
+from lookup_audit.processors.calibration.gold import parse_gold
 
 
 def test_the_gold_set_is_complete() -> None:
@@ -47,6 +49,18 @@ def test_blind_windows_cut_some_supporting_phrases_apart(pages: list[Page], mode
     chunks = window_chunks(pages, model.tokenizer.count)
     lost = [q for q in load_gold() if q.supporting and not supporting_chunk_ids(q, chunks)]
     assert 0 < len(lost) < 40
+
+
+def test_the_gold_set_is_a_gold_file_of_both_cuts(pages: list[Page], model: MiniLm) -> None:
+    cuts = {
+        "a": section_chunks(pages, model.tokenizer.count),
+        "b": window_chunks(pages, model.tokenizer.count),
+    }
+    read = parse_gold(gold_file(load_gold(), cuts).encode().splitlines())
+    assert [q.question for q in read] == [q.question for q in load_gold()]
+    assert [q.answerable for q in read] == [bool(q.supporting) for q in load_gold()]
+    for mine, theirs in zip(read, load_gold(), strict=True):
+        assert mine.supporting_in("b") == frozenset(supporting_chunk_ids(theirs, cuts["b"]))
 
 
 @pytest.mark.parametrize(

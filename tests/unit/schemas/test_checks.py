@@ -697,6 +697,16 @@ NO_PLACE = {"document_id": "doc-1", "source_url": None, "breadcrumb": None}
             select(FIRST, SECOND, second=SAME_PLACE), f"fail:duplicate@{SECOND}", id="same-citation"
         ),
         pytest.param(
+            select(
+                FIRST,
+                SECOND,
+                first={"document_version": ""},
+                second=SAME_PLACE | {"document_version": None},
+            ),
+            f"fail:duplicate@{SECOND}",
+            id="empty-and-no-version-are-the-same",
+        ),
+        pytest.param(
             select(FIRST, SECOND, second=SAME_PLACE | {"document_version": "v4"}),
             "pass",
             id="another-version",

@@ -11,9 +11,11 @@ from lookup_audit.deploy import wiring
 from lookup_audit.deploy.cli.lookup import collect, show
 from lookup_audit.deploy.cli.options import add_data_dir, make_parser
 from lookup_audit.deploy.cli.up import wait_for_signal, welcome
+from lookup_audit.deploy.demo.gold import GOLD_FILE
 from lookup_audit.deploy.demo.run import DemoSummary, Progress, run_demo
 from lookup_audit.deploy.demo.scoring import registry_entries
 from lookup_audit.deploy.embedded.stack import Stack, StackConfig
+from lookup_audit.deploy.files import write_whole
 from lookup_audit.deploy.reader import open_reader
 from lookup_audit.deploy.report import example_lookups, print_headline, print_levels
 from lookup_audit.processors.ratio import Period, headlines
@@ -47,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
         wiring.tune_garbage_collection()
         _say(f"stack is up after {time.monotonic() - started:.1f} s at {stack.url}")
         summary = run_demo(stack.url, on_progress=_Bar().show)
+        write_whole(args.data_dir / GOLD_FILE, summary.gold.encode())
         stack.wait_until_stored()
         _say(
             f"{summary.lookups} lookups, {summary.outcomes} outcomes, {summary.judgements} "
@@ -96,6 +99,7 @@ def _report(reader: Reader, summary: DemoSummary, data_dir: Path, *, serving: bo
         "\nWhere to look next"
         f'\n  lookup-audit query{option} "SELECT cell, count() FROM cells GROUP BY cell"'
         f"\n  lookup-audit lookup{option} EVENT_ID"
+        f"\n  lookup-audit calibrate{option} --gold {data_dir / GOLD_FILE}"
         + ("" if serving else f"\n  lookup-audit up{option}        serve this data over HTTP")
     )
 

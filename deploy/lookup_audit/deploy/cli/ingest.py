@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         collector_for(args.url, args.data_dir), os.environ.get("LOOKUP_AUDIT_TOKEN"), _progress
     )
     for name in args.files:
-        for place, raw in _events(name):
+        for place, raw in read_events(name):
             sender.add(_PATHS[args.kind or kind_of(raw)], f"{name}:{place}", raw)
     account = sender.finish()
     if sys.stderr.isatty():
@@ -66,8 +66,12 @@ def kind_of(raw: bytes) -> str:
     return "outcome" if keys & {"outcome_id", "outcomeId"} else "lookup"
 
 
-def _events(name: str) -> Iterator[tuple[str, bytes]]:
-    """Each event with its place; NDJSON is read a line at a time, however long the file."""
+def read_events(name: str) -> Iterator[tuple[str, bytes]]:
+    """Each event with its place; NDJSON is read a line at a time, however long the file.
+
+    Raises:
+        ConfigError: The file cannot be read, or is one document that is too large.
+    """
     try:
         stream = sys.stdin.buffer if name == "-" else open(name, "rb")  # noqa: SIM115
     except OSError as error:

@@ -18,9 +18,10 @@ from lookup_audit.deploy.cli.options import (
     kafka_options,
     make_parser,
 )
+from lookup_audit.deploy.workers import Workers, WorkerTask
 from lookup_audit.processors.kafka_source import KafkaConfig
 from lookup_audit.processors.migrate import pending
-from lookup_audit.processors.processor import ProcessorConfig
+from lookup_audit.processors.processor import MOST_WORKERS, Processor, ProcessorConfig
 from lookup_audit.processors.store import open_store
 from lookup_audit.schemas.errors import ConfigError, UnavailableError
 
@@ -41,8 +42,31 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--group", default="lookup-audit", help="consumer group (default: %(default)s)"
     )
-    made.add_argument("--metrics-port", type=int, metavar="PORT", help="serve /metrics on loopback")
+    made.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve /metrics on loopback; worker n at PORT + n",
+    )
+    made.add_argument(
+        "--workers",
+        type=worker_count,
+        default=0,
+        metavar="N",
+        help="processes that share the partitions, for more cores; 0 for this one alone (default)",
+    )
     return made
+
+
+def worker_count(text: str) -> int:
+    """A number of worker processes.
+
+    Raises:
+        ArgumentTypeError: It is none.
+    """
+    if not (text.isascii() and text.isdecimal() and int(text) <= MOST_WORKERS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST_WORKERS}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,17 +78,17 @@ def run(args: argparse.Namespace) -> int:
         if stopping.is_set():
             raise KeyboardInterrupt
         stopping.set()
-        if processor is not None:
-            processor.stop()
+        if running is not None:
+            running.stop()
 
-    processor = None
+    running: Processor | Workers | None = None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     kafka = KafkaConfig(
         bootstrap_servers=args.bootstrap, group_id=args.group, security=kafka_options()
     )
     telemetry = make_telemetry("lookup-audit-processor")
-    if args.metrics_port is not None:
+    if args.metrics_port is not None and not args.workers:
         start_http_server(args.metrics_port, addr="127.0.0.1", registry=telemetry.registry)
     while not stopping.is_set():
         try:
@@ -80,12 +104,17 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"the database lacks {len(behind)} migration(s); run: lookup-audit migrate --store URL"
         )
-    processor = wiring.make_processor(
-        kafka,
-        store,
-        ProcessorConfig(flush_seconds=1.0, retention_days=args.retention_days),
-        telemetry.meter_provider,
+    config = ProcessorConfig(
+        flush_seconds=1.0, retention_days=args.retention_days, workers=args.workers
     )
-    wiring.tune_garbage_collection()
-    processor.run()
+    if args.workers:
+        task = WorkerTask(
+            kafka=kafka, processor=config, store=args.store, metrics_port=args.metrics_port
+        )
+        running = Workers(task)
+    else:
+        running = wiring.make_processor(kafka, store, config, telemetry.meter_provider)
+        wiring.tune_garbage_collection()
+    if not stopping.is_set():
+        running.run()
     return 0

@@ -7,7 +7,7 @@ pages differently, and a phrase can be found in either cut.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -105,3 +105,28 @@ def supporting_chunk_ids(question: GoldQuestion, chunks: Iterable[Chunk]) -> lis
             for s in question.supporting
         )
     ]
+
+
+def gold_file(questions: Iterable[GoldQuestion], cuts: Mapping[str, Sequence[Chunk]]) -> str:
+    """The gold set in the form that ``lookup-audit calibrate`` reads, one question a line.
+
+    Args:
+        questions: The questions.
+        cuts: The chunks of each model version.
+    """
+    return "".join(
+        json.dumps(
+            {
+                "question": question.question,
+                "supporting": {
+                    version: supporting_chunk_ids(question, chunks)
+                    for version, chunks in cuts.items()
+                },
+                "answerable": bool(question.supporting),
+                "category": question.kind,
+            },
+            ensure_ascii=False,
+        )
+        + "\n"
+        for question in questions
+    )

@@ -17,7 +17,7 @@ from lookup_audit.deploy.demo.corpus import Chunk, load_pages, section_chunks, w
 from lookup_audit.deploy.demo.delivery import Delivery, JsonPoster, Refusal
 from lookup_audit.deploy.demo.embedding import MiniLm
 from lookup_audit.deploy.demo.events import Json
-from lookup_audit.deploy.demo.gold import GoldQuestion, check_gold, load_gold
+from lookup_audit.deploy.demo.gold import GoldQuestion, check_gold, gold_file, load_gold
 from lookup_audit.deploy.demo.identifiers import Clock, Identifiers, utc_now
 from lookup_audit.deploy.demo.judge import judgement
 from lookup_audit.deploy.demo.knowledge_service import (
@@ -43,7 +43,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
-    """What the demo sent, and what became of it."""
+    """What the demo sent, and what became of it; ``gold`` is its gold set as a file's text."""
 
     questions: int
     chunks: Mapping[str, int]
@@ -52,6 +52,7 @@ class DemoSummary:
     judgements: int
     refused: tuple[Refusal, ...]
     seconds: float
+    gold: str = ""
 
 
 OnProgress = Callable[[Progress], None]
@@ -125,6 +126,7 @@ def run_demo(
         judgements=verdicts.state.accepted,
         refused=tuple(refusal for state in states for refusal in state.refused),
         seconds=time.perf_counter() - start,
+        gold=gold_file(gold, {base.bundle.model_version: base.chunks for base in bases}),
     )
 
 

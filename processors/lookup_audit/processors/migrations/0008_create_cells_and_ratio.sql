@@ -174,7 +174,12 @@ SELECT
     l.event_key AS event_key, l.answer_key AS answer_key
 FROM audit_store.answered_lookups AS l FINAL
 LEFT JOIN (SELECT answer_key, verdict, source FROM audit_store.counting_judgements FINAL) AS j
-    ON j.answer_key = l.answer_key;
+    ON j.answer_key = l.answer_key
+SETTINGS
+    -- A lookup's week never changes, and the table is small: both only spread the work.
+    do_not_merge_across_partitions_select_final = 1,
+    merge_tree_min_rows_for_concurrent_read = 8192,
+    merge_tree_min_bytes_for_concurrent_read = 0;
 
 -- Refused is what the outcome that counts says, as in the cells.
 CREATE OR REPLACE VIEW audit.lookups AS

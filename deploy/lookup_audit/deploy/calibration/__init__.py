@@ -1,0 +1,1 @@
+"""How calibration and comparison are shown: as text, as JSON, as a picture."""

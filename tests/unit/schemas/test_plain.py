@@ -1,0 +1,105 @@
+"""The one-pass audit and the full rules say the same of every lookup."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import event as note
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookup_audit.schemas.decode import LOOKUPS, Decoded
+from lookup_audit.schemas.plain import plain
+from lookup_audit.schemas.ruleset import DEFAULT_RULESET, Registry, Ruleset
+from lookup_audit.schemas.verdict import audit, audit_fully
+from tests.support.audits import DEFAULT_REGISTRY, NO_REGISTRY, accepted, registry_of
+from tests.support.events import Event, encode, make_candidate, make_lookup
+from tests.support.strategies import examples, lookups
+
+REGISTRIES = (
+    DEFAULT_REGISTRY,
+    NO_REGISTRY,
+    registry_of(Ruleset(normalized=True)),
+    registry_of(Ruleset(highly_relevant_threshold=0.9), DEFAULT_RULESET),
+    registry_of(Ruleset(rule="l0-hint/1", rank_fallback="linear")),
+    registry_of(Ruleset(distance_metric="cosine_distance")),
+    registry_of(Ruleset(reference_threshold=0.9)),
+)
+VALUES = st.sampled_from(
+    [None, "", "x", "doc-1", "doc-1#chunk-0", "doc-2#chunk-0", "low", "middle", "PRECISE"]
+    + ["NO_EVIDENCE", "hybrid", "dense", "lexical", "l2_squared", "1899-01-01T00:00:00Z"]
+    + [True, False, 0, 1, 2, 3, 0.5, 0.75, 0.795, 0.82, 1e-7, 0.41, 1.9999, 2.5, 100]
+    + [[], ["doc-1#chunk-0"], ["doc-2#chunk-0", "doc-1#chunk-0"], ["l0:keyword:x"]]
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every member of an event, however deep."""
+    members = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, member in members:
+        yield (*path, key)
+        if isinstance(member, (dict, list)):
+            yield from paths(member, (*path, key))
+
+
+@st.composite
+def ordinary(draw: st.DrawFn) -> Event:
+    """A lookup that passes, or nearly."""
+    distances = sorted(draw(st.lists(st.floats(0.05, 1.95), min_size=1, max_size=4)))
+    hybrid = draw(st.booleans())
+    candidates = [
+        make_candidate(
+            original_rank=rank,
+            dense_distance=distance,
+            kept=kept,
+            drop_reason=None if kept else "budget",
+        )
+        for rank, (distance, kept) in enumerate(
+            zip(distances, draw(st.lists(st.booleans(), min_size=4, max_size=4)), strict=False), 1
+        )
+    ]
+    made = make_lookup(candidates=candidates, mode="hybrid" if hybrid else "dense")
+    if draw(st.booleans()):
+        moves = [{"chunk_id": c["chunk_id"]} for c in candidates if c["kept"]]
+        made["rerank_trace"] = {"moves": moves}
+    if draw(st.booleans()):
+        made["retrieval_trace"]["fusion"] = {"method": "rrf", "k": 60}
+    return made
+
+
+@st.composite
+def nearly_ordinary(draw: st.DrawFn) -> Event:
+    """One whose few members were set to something else."""
+    made = copy.deepcopy(draw(ordinary()))
+    for _ in range(draw(st.integers(0, 3))):
+        *way, last = draw(st.sampled_from(list(paths(made))))
+        inner: Any = made
+        for key in way:
+            inner = inner[key]
+        inner[last] = draw(VALUES)
+    return made
+
+
+@given(nearly_ordinary(), st.sampled_from(REGISTRIES))
+@examples(1500)
+def test_a_lookup_that_deviates_a_little_gets_the_full_rules_verdict(
+    event: Event, registry: Registry
+) -> None:
+    decoded = LOOKUPS.decode(encode(event))
+    if isinstance(decoded, Decoded):
+        note(f"plain: {plain(decoded.record, registry) is not None}")
+        assert audit(decoded, registry) == audit_fully(decoded, registry)
+
+
+@given(lookups(), st.sampled_from(REGISTRIES))
+@examples(300)
+def test_any_lookup_gets_the_full_rules_verdict(event: Event, registry: Registry) -> None:
+    decoded = accepted(event)
+    assert audit(decoded, registry) == audit_fully(decoded, registry)
+
+
+@pytest.mark.parametrize("registry", [DEFAULT_REGISTRY, NO_REGISTRY])
+@pytest.mark.parametrize("mode", ["dense", "hybrid"])
+def test_an_ordinary_lookup_needs_one_pass(mode: str, registry: Registry) -> None:
+    assert plain(accepted(make_lookup(mode=mode)).record, registry) is not None
