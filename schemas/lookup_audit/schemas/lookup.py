@@ -277,6 +277,9 @@ class LookupResult(Record):
     completeness_hint: str | None = None
     projection: Projection | None = None
     latency_ms: NonNegative | None = None
+    degradations: tuple[Name, ...] | None = Field(
+        default=None, description="what the source could not tell or only implied"
+    )
 
     @model_validator(mode="after")
     def _ranks_are_given(self) -> "LookupResult":

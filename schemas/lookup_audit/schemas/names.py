@@ -39,6 +39,7 @@ class Header(StrEnum):
     DATA_SCHEMA = "ce_dataschema"
     TRACE_PARENT = "traceparent"
     TRACE_STATE = "tracestate"
+    REDACTION = "lookup-audit-redaction"
     DLQ_REASON = "dlq.reason"
     DLQ_FIELD = "dlq.field"
     DLQ_MESSAGE = "dlq.message"
@@ -103,6 +104,7 @@ class Reason(StrEnum):
     FUTURE_TIME = "future_time"
     EXPIRED = "expired"
     REJECTED_BY_STORE = "rejected_by_store"
+    REDACTION_FAILED = "redaction_failed"
     INTERNAL_ERROR = "internal_error"
 
 

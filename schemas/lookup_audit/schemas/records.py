@@ -216,6 +216,7 @@ class LookupResult(Struct, kw_only=True):
     completeness_hint: str | None = None
     projection: Projection | None = None
     latency_ms: NonNegative | None = None
+    degradations: list[Name] | None = None
 
 
 class Claim(Struct):
@@ -249,6 +250,7 @@ class AnswerOutcome(Struct, kw_only=True):
     claims: list[Claim] | None = None
     refusal: Refusal | None = None
     answer_model: Name | None = None
+    degradations: list[Name] | None = None
 
 
 class Judge(Struct):
@@ -270,6 +272,7 @@ class Judgement(Struct, kw_only=True):
     source: JudgementSource
     judge: Judge | None = None
     comment: str | None = None
+    degradations: list[Name] | None = None
 
 
 EventRecord = LookupResult | AnswerOutcome | Judgement

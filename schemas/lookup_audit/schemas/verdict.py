@@ -17,6 +17,7 @@ from lookup_audit.schemas.checks import (
     recomputed_level,
 )
 from lookup_audit.schemas.decode import Decoded
+from lookup_audit.schemas.event_paths import REDACTION_WORDS
 from lookup_audit.schemas.fields import Unit
 from lookup_audit.schemas.names import (
     NO_LEVEL,
@@ -46,6 +47,8 @@ class Verdict(BaseModel):
         failed_checks: Names of failed checks.
         failures: ``check:reason@place`` of each failed check.
         unverifiable: ``check:reason@place`` of each check with a missing input.
+        source_degradations: What the event says was redacted in it, such as
+            ``redacted:query.text``.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -61,6 +64,7 @@ class Verdict(BaseModel):
     failures: tuple[str, ...]
     unverifiable: tuple[str, ...]
     degradations: tuple[Degradation, ...]
+    source_degradations: tuple[str, ...] = ()
 
 
 class AuditedLookup(msgspec.Struct, gc=False):
@@ -89,11 +93,14 @@ class AuditedLookup(msgspec.Struct, gc=False):
 
     def verdict(self) -> Verdict:
         """The public form."""
-        members = {name: getattr(self, name) for name in Verdict.model_fields}
-        lists = ("failed_checks", "failures", "unverifiable", "degradations")
+        names = Verdict.model_fields.keys() - {"degradations", "source_degradations"}
+        members = {name: getattr(self, name) for name in names}
+        lists = ("failed_checks", "failures", "unverifiable")
         members |= {name: tuple(members[name]) for name in lists}
-        members["degradations"] = tuple(map(Degradation, self.degradations))
-        return Verdict(**members)
+        stated = [name for name in self.degradations if name in REDACTION_WORDS]
+        found = [name for name in self.degradations if name not in REDACTION_WORDS]
+        members["degradations"] = tuple(map(Degradation, found))
+        return Verdict(**members, source_degradations=tuple(stated))
 
 
 def audit(decoded: Decoded[LookupResult], registry: Registry) -> AuditedLookup:
@@ -103,7 +110,7 @@ def audit(decoded: Decoded[LookupResult], registry: Registry) -> AuditedLookup:
         decoded: An accepted lookup.
         registry: The rulesets that should be in force.
     """
-    if not decoded.unknown_fields and not decoded.notes:
+    if not (decoded.unknown_fields or decoded.notes or decoded.record.degradations):
         found = plain(decoded.record, registry)
         if found is not None and not _rrf_above_maximum(decoded.record):
             return _passed(decoded, found)
@@ -200,6 +207,8 @@ def _degradations(
     failures: list[str],
 ) -> list[str]:
     found: set[str] = set(notes)
+    # What a producer says of itself is a column; only known words may become one.
+    found.update(REDACTION_WORDS.intersection(case.record.degradations or ()))
     if True in duplicates:
         found.add(Degradation.DUPLICATE_CANDIDATE)
     for reason in case.qualities:
