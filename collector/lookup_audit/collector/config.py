@@ -18,10 +18,11 @@ from pydantic import (
     model_validator,
 )
 
+from lookup_audit.collector.redaction import RedactionConfig
+from lookup_audit.collector.settings import MEBIBYTE, mistakes, split_commas
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 
-MEBIBYTE = 1024 * 1024
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 # What the publisher itself decides: the promise to callers rests on these.
@@ -39,21 +40,6 @@ OWN_KAFKA_OPTIONS = frozenset(
         "retries",
     }
 )
-
-
-def split_commas(value: object) -> object:
-    """Text as the tuple of its parts between commas; anything else as it is."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
-def mistakes(error: ValidationError) -> str:
-    """Every mistake in a config, one a line, each with the field's name first."""
-    return "\n".join(
-        ": ".join([*map(str, e["loc"]), e["msg"].removeprefix("Value error, ")])
-        for e in error.errors(include_url=False)
-    )
 
 
 class CollectorConfig(BaseModel):
@@ -98,6 +84,9 @@ class CollectorConfig(BaseModel):
     )
     retention_days: int = Field(
         DEFAULT_RETENTION_DAYS, ge=1, description="events older than this are refused as expired"
+    )
+    redaction: RedactionConfig | None = Field(
+        None, description="what is hashed, dropped or replaced before anything is written"
     )
 
     @classmethod

@@ -51,6 +51,9 @@ class Header(StrEnum):
     DLQ_VALUE_BYTES = "dlq.value.bytes"
 
 
+# Value of the header that asks the processor to dead-letter a record without content.
+REDACTION_FAILED: Final = "failed"
+
 Mode = Literal["dense", "hybrid", "lexical", "unknown"]
 Level = Literal["PRECISE", "HIGHLY_RELEVANT", "REFERENCE", "NONE"]
 EvidenceStatus = Literal["EVIDENCE_FOUND", "NO_EVIDENCE"]

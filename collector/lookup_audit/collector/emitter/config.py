@@ -20,7 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from lookup_audit.collector.config import MEBIBYTE, mistakes, split_commas
+from lookup_audit.collector.redaction import RedactionConfig, load_redaction
+from lookup_audit.collector.settings import MEBIBYTE, mistakes, split_commas
 from lookup_audit.schemas.errors import ConfigError
 
 URL_VARIABLE: Final = "LOOKUP_AUDIT_URL"
@@ -76,6 +77,9 @@ class EmitterConfig(BaseModel):
     spool_fsync: bool = Field(
         False, description="survive a power cut, not only a killed process; slower"
     )
+    redaction: RedactionConfig | None = Field(
+        None, description="what is hashed, dropped or replaced before anything is written"
+    )
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ, **values: Any) -> "EmitterConfig":
@@ -88,6 +92,8 @@ class EmitterConfig(BaseModel):
             values["url"] = environ.get(URL_VARIABLE)
         if values.get("token") is None:
             values["token"] = environ.get(TOKEN_VARIABLE)
+        if values.get("redaction") is None:
+            values["redaction"] = load_redaction(None, environ)
         try:
             return cls(**values)
         except ValidationError as error:

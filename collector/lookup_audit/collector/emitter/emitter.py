@@ -29,6 +29,7 @@ from lookup_audit.collector.emitter.tally import Drop, EmitterStats, Tally
 from lookup_audit.collector.emitter.tracing import current_span_ids, describe_on_current_span
 from lookup_audit.collector.emitter.transport import MakeTransport
 from lookup_audit.collector.emitter.worker import Worker
+from lookup_audit.collector.redaction import Withheld, redactor_of
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.names import EventType
 
@@ -186,8 +187,15 @@ class LookupEmitter:
                 describe_on_current_span(event)
         return {**event, **added}
 
-    def _prepare(self, entry: Entry) -> Entry:
-        return Entry(entry.kind, to_json(entry.value))
+    def _prepare(self, entry: Entry) -> Entry | Drop:
+        value = to_json(entry.value)
+        if self._config.redaction is not None:
+            redacted = redactor_of(self._config.redaction).redact(value, entry.kind)
+            if isinstance(redacted, Withheld):
+                # Its number is missing from the sequence, which tells the receiver.
+                return Drop.REDACTION_FAILED
+            value = redacted
+        return Entry(entry.kind, value)
 
     def _complain(self, error: Exception) -> None:
         if not self._has_complained:

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _ADOPT_SECONDS = 10.0
 
-Prepare = Callable[[Entry], Entry]
+Prepare = Callable[[Entry], Entry | Drop]
 
 
 class Worker:
@@ -40,7 +40,7 @@ class Worker:
         queue: Where events come from.
         wake: Set when a batch is complete or somebody waits.
         tally: The account.
-        prepare: Turns a packed event into the JSON that is stored and sent.
+        prepare: Turns a packed event into the JSON that is stored and sent, or says why not.
         make_transport: Makes the transport, once.
     """
 
@@ -174,11 +174,15 @@ class Worker:
         ready = []
         for entry in entries:
             try:
-                ready.append(self._prepare(entry))
+                prepared = self._prepare(entry)
             except Exception as error:
                 # Without the text: it may quote the event.
                 logger.error("An event could not be prepared: %s.", type(error).__name__)
-                self._tally.lost(Drop.INTERNAL_ERROR, 1)
+                prepared = Drop.INTERNAL_ERROR
+            if isinstance(prepared, Entry):
+                ready.append(prepared)
+            else:
+                self._tally.lost(prepared, 1)
         self._backlog.append(ready)
 
     def _next_batch(self) -> list[Entry]:
