@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from lookup_audit.schemas.case import LookupCase
 from lookup_audit.schemas.checks import (
     CHECK_FUNCTIONS,
-    Finding,
     has_rerank_mismatch,
     recomputed_level,
 )
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.event_paths import REDACTION_WORDS
 from lookup_audit.schemas.fields import Unit
+from lookup_audit.schemas.finding import Finding
 from lookup_audit.schemas.names import (
     NO_LEVEL,
     CheckName,
@@ -28,12 +28,16 @@ from lookup_audit.schemas.names import (
     Level,
     LevelMismatch,
     QualityBasis,
+    SourceDegradation,
 )
 from lookup_audit.schemas.plain import Plain, plain
 from lookup_audit.schemas.quality import DISTANCE_LOOKS_SQUARED, IMPOSSIBLE_DISTANCE
 from lookup_audit.schemas.records import LookupResult
 from lookup_audit.schemas.ruleset import Registry
 from lookup_audit.schemas.timeliness import is_storable_time
+
+# What a producer says of itself is a column; only known words may become one.
+_SOURCE_DEGRADATIONS = frozenset(map(str, SourceDegradation)) | REDACTION_WORDS
 
 
 class Verdict(BaseModel):
@@ -47,7 +51,8 @@ class Verdict(BaseModel):
         failed_checks: Names of failed checks.
         failures: ``check:reason@place`` of each failed check.
         unverifiable: ``check:reason@place`` of each check with a missing input.
-        source_degradations: What the event says was redacted in it, such as
+        source_degradations: What the source could not tell, from
+            :class:`lookup_audit.schemas.names.SourceDegradation`, and what was redacted, such as
             ``redacted:query.text``.
     """
 
@@ -97,8 +102,8 @@ class AuditedLookup(msgspec.Struct, gc=False):
         members = {name: getattr(self, name) for name in names}
         lists = ("failed_checks", "failures", "unverifiable")
         members |= {name: tuple(members[name]) for name in lists}
-        stated = [name for name in self.degradations if name in REDACTION_WORDS]
-        found = [name for name in self.degradations if name not in REDACTION_WORDS]
+        stated = [name for name in self.degradations if name in _SOURCE_DEGRADATIONS]
+        found = [name for name in self.degradations if name not in _SOURCE_DEGRADATIONS]
         members["degradations"] = tuple(map(Degradation, found))
         return Verdict(**members, source_degradations=tuple(stated))
 
@@ -207,8 +212,8 @@ def _degradations(
     failures: list[str],
 ) -> list[str]:
     found: set[str] = set(notes)
-    # What a producer says of itself is a column; only known words may become one.
-    found.update(REDACTION_WORDS.intersection(case.record.degradations or ()))
+    stated = case.record.degradations or ()
+    found.update(name for name in stated if name in _SOURCE_DEGRADATIONS)
     if True in duplicates:
         found.add(Degradation.DUPLICATE_CANDIDATE)
     for reason in case.qualities:

@@ -95,18 +95,28 @@ def _problem(path: str, action: Action) -> str:
         return f"{path!r} is no path; write it like query.text or candidates.*.excerpt"
     if action == "keep":
         return ""
+    if parts[0] in ("*", "**"):
+        return f"{path}: begin with a field's name, so that the audit keeps what it reads"
     base = path.removesuffix(".**")
-    kind = KNOWN.get(base)
-    if kind is None:
-        return "" if base != "*" else f"{path}: name a field, so that the level can be recomputed"
-    if base in _NEEDED and (action == "drop" or path != base):
-        return f"{path}: the audit needs it, it cannot be dropped; hash a text, or leave it out"
-    if base.startswith(_READ_BY_RULES):
-        return f"{path}: a level rule reads it; leave it out (patterns still apply)"
-    if path == base and action == "hash" and kind not in ("text", "opaque"):
-        return f"{path}: is no text and cannot be hashed; name a text, or write {path}.**"
-    if action == "drop" and kind in ("number", "word", "time", "flag"):
-        return f"{path}: holds no free text, and the audit reads it; leave it out"
+    if path != base and base in _NEEDED:
+        return f"{path}: the audit needs what is below; name the texts, such as {base}.excerpt"
+    why = forbidden(base, action) if path == base else ""
+    return f"{path}: {why}" if why else ""
+
+
+def forbidden(path: str, action: Action) -> str:
+    """Why a known place may not be hashed or dropped, or ``""`` where it may."""
+    kind = KNOWN.get(path)
+    if kind is None or action == "keep":
+        return ""
+    if path in _NEEDED and (action == "drop" or kind != "text"):
+        return "the audit needs it, it cannot be dropped; hash a text, or leave it out"
+    if path.startswith(_READ_BY_RULES):
+        return "a level rule reads it; leave it out (patterns still apply)"
+    if kind in ("number", "word", "time", "flag"):
+        return "holds no free text, and the audit reads it; leave it out"
+    if action == "hash" and kind in ("object", "list"):
+        return f"is no text and cannot be hashed; name a text, or write {path}.**"
     return ""
 
 

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic.alias_generators import to_camel
 
-from lookup_audit.collector.redaction.config import KNOWN, Action
+from lookup_audit.collector.redaction.config import KNOWN, Action, forbidden
 from lookup_audit.schemas.event_paths import UNKNOWN_FIELD, Kind
 
 NodeAction = Literal["hash", "drop", "keep", "scan"]
@@ -96,7 +96,10 @@ def _action(path: str, rules: Mapping[str, Action]) -> NodeAction:
     best: tuple[tuple[int, int], NodeAction] | None = None
     for rule, action in rules.items():
         specific = _matches(rule.split("."), parts)
-        if specific is not None and (best is None or specific > best[0]):
+        # A wildcard takes what it may and leaves the rest.
+        if specific is None or forbidden(path, action):
+            continue
+        if best is None or specific > best[0]:
             best = (specific, action)
     if best is None and path in _COPIES:
         return _action(_COPIES[path], rules)
