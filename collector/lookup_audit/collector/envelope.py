@@ -19,6 +19,7 @@ from lookup_audit.collector.redaction import Withheld
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.fields import format_instant
 from lookup_audit.schemas.names import REDACTION_FAILED, EventType, Header, Topic
+from lookup_audit.schemas.publish import EVENTS, schema_uri
 
 TOPICS: Final[Mapping[EventType, Topic]] = {
     EventType.LOOKUP: Topic.RESULTS,
@@ -29,6 +30,10 @@ ID_FIELDS: Final[Mapping[EventType, str]] = {
     EventType.LOOKUP: "event_id",
     EventType.OUTCOME: "outcome_id",
     EventType.JUDGEMENT: "judgement_id",
+}
+
+SCHEMAS: Final[Mapping[EventType, str]] = {
+    event_type: schema_uri(name) for event_type, name in EVENTS.items()
 }
 
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
@@ -80,6 +85,7 @@ def wrap(
         Header.ID: event_id,
         Header.SOURCE: source_urn(record),
         Header.TYPE: event_type,
+        Header.DATA_SCHEMA: SCHEMAS[event_type],
         Header.TIME: record.occurred_at,
         Header.RECORDED_TIME: format_instant(arrival.received_at),
         **_trace_headers(trace_id.lower(), getattr(record, "span_id", None) or "", arrival),
