@@ -36,6 +36,7 @@ SCHEMAS: Final[Mapping[EventType, str]] = {
     event_type: schema_uri(name) for event_type, name in EVENTS.items()
 }
 
+_NO_CONTENT: Final = b"{}"
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _TRACE_PARENT = re.compile(
@@ -101,6 +102,14 @@ def wrap(
     )
 
 
+def is_without_content(record: OutgoingRecord) -> bool:
+    """Whether a record stands for an event that could not be redacted."""
+    # A look at the value spares most records the look through their headers.
+    return record.value == _NO_CONTENT and (
+        (str(Header.REDACTION), REDACTION_FAILED.encode()) in record.headers
+    )
+
+
 def _without_content(event_type: EventType, arrival: Arrival) -> OutgoingRecord:
     """The record of an event that could not be redacted: the processor dead-letters it.
 
@@ -119,7 +128,7 @@ def _without_content(event_type: EventType, arrival: Arrival) -> OutgoingRecord:
     return OutgoingRecord(
         topic=TOPICS[event_type],
         key=event_id.encode(),
-        value=b"{}",
+        value=_NO_CONTENT,
         headers=tuple((str(name), value.encode()) for name, value in headers.items()),
         event_id=event_id,
     )

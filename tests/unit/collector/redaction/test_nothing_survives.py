@@ -178,6 +178,8 @@ def test_a_redactor_that_fails_makes_a_dead_letter_without_content(
     assert first.value == second.value == b"{}"
     assert first.event_id != second.event_id
     assert "nobody-may-see" not in repr(collector.records) + caplog.text
+    shown = collector.call("GET", "/metrics").body.decode()
+    assert "\nlookup_audit_ingest_withheld_total 2.0\n" in shown
     message = make_message(first.value, topic=first.topic, headers=first.headers, key=first.key)
     (letter,) = make_encoder().encode([message]).dead_letters
     assert isinstance(letter.rejected, Rejected)
