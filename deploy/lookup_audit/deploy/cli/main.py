@@ -28,6 +28,7 @@ VERBS = {
     "query": "run read-only SQL over the audit database",
     "calibrate": "hold thresholds against a gold set, or tell how fragile they are",
     "compare": "set two strategies side by side over a gold set",
+    "dashboards": "boards and alert rules for Grafana: render, check, publish",
     "dlq": "list, show and replay dead letters",
     "migrate": "create or update the tables and topics",
     "doctor": "check every dependency and name the fix",
