@@ -18,7 +18,7 @@ from typing import Any
 
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.embedded.broker import EmbeddedBroker
-from tests.bench import latency, memory, queries
+from tests.bench import latency, memory, otlp, queries
 from tests.bench.load import events, publish
 from tests.bench.measure import Task, run_child
 from tests.bench.table import Goal, render
@@ -128,6 +128,13 @@ def _latency(args: argparse.Namespace) -> list[Goal]:
     return [Goal(what, absolute, late, "s", "<", 2.0)]
 
 
+def _otlp(args: argparse.Namespace) -> list[Goal]:
+    with tempfile.TemporaryDirectory(prefix="lookup-audit-bench-") as directory:
+        found = otlp.measure(Path(directory), args.events // otlp.BATCH * otlp.BATCH or otlp.BATCH)
+    what = "OTLP to queryable (the peer, Arize Phoenix, is not installed)"
+    return [Goal(what, otlp.describe(found), found.visible, "/s", ">=", None)]
+
+
 def _memory(args: argparse.Namespace) -> list[Goal]:
     goals = []
     seconds = args.seconds or memory.SECONDS
@@ -164,14 +171,29 @@ def _queries(args: argparse.Namespace) -> list[Goal]:
     ]
 
 
+def _replay(args: argparse.Namespace) -> list[Goal]:
+    with tempfile.TemporaryDirectory(prefix="lookup-audit-bench-") as directory:
+        found = run_child("replay", Task(directory, events=args.stored))
+    goals = []
+    for name, limit in (("replay", 5.0), ("sweep", None)):
+        times = [seconds * 1000 for seconds in found[name]["seconds"]]
+        cpu = queries.median(found[name]["cpu_seconds"])
+        what = f"{name} of {args.stored:,} lookups under another ruleset"
+        absolute = f"{_spread(times)} ({cpu:.1f} s CPU)"
+        goals.append(Goal(what, absolute, queries.median(times) / 1000, "s", "<", limit))
+    return goals
+
+
 def _spread(times: Sequence[float]) -> str:
     return f"first {times[0]:.0f} ms, then {min(times[1:]):.0f} to {max(times[1:]):.0f}"
 
 
 _OTHERS: dict[str, Callable[[argparse.Namespace], list[Goal]]] = {
     "latency": _latency,
+    "otlp": _otlp,
     "memory": _memory,
     "queries": _queries,
+    "replay": _replay,
 }
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from lookup_audit.deploy.cli.lookup import LOOKUP_SQL
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
-from lookup_audit.processors.migrate import migrate
-from lookup_audit.processors.store import open_store
+from lookup_audit.processors.migrate import migrate, shipped_migrations
+from lookup_audit.processors.store import Store, open_store
 from tests.bench.measure import report, task
 
 _CHUNK = 250_000
@@ -69,7 +69,7 @@ SELECT
 FROM numbers({first:UInt64}, {count:UInt64})
 """
 
-_OUTCOMES = """
+OUTCOMES = """
 INSERT INTO audit_store.outcomes (
     outcome_id, occurred_at, ingested_at, tenant, run_id, lookup_event_ids, action, stance,
     refusal_reason, answer_model, kafka_cluster, kafka_topic, kafka_partition, kafka_offset,
@@ -82,7 +82,7 @@ SELECT
 FROM audit_store.lookups WHERE service_sequence % 50 = 0
 """
 
-_JUDGEMENTS = """
+JUDGEMENTS = """
 INSERT INTO audit_store.judgements (
     judgement_id, occurred_at, ingested_at, tenant, outcome_id, verdict, source, judge_id,
     kafka_cluster, kafka_topic, kafka_partition, kafka_offset, kafka_timestamp, insert_id, raw)
@@ -109,8 +109,9 @@ def main() -> None:
     for first in range(0, given.events, _CHUNK):
         count = min(_CHUNK, given.events - first)
         store.command(_LOOKUPS, {"first": first, "count": count, "step": step})
-    store.command(_OUTCOMES)
-    store.command(_JUDGEMENTS)
+    store.command(OUTCOMES)
+    store.command(JUDGEMENTS)
+    link_answers(store)
     every = max(8, given.events // 1_000)
     ids = [row[0] for row in store.query(_IDS, {"every": every, "limit": _ASKED})]
     reader = ReadOnlyEngine(given.engine, connections=1)
@@ -126,6 +127,14 @@ def main() -> None:
         "outcomes": store.query("SELECT count() FROM audit_store.outcomes").scalar(),
     }
     report(result)
+
+
+def link_answers(store: Store) -> None:
+    """Join outcomes with lookups as a migration does with what was stored before it."""
+    for migration in shipped_migrations():
+        for statement in migration.statements():
+            if statement.startswith("INSERT INTO audit_store.answered_lookups"):
+                store.command(statement)
 
 
 def _milliseconds(ask: Callable[[], object]) -> float:

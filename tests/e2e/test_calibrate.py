@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lookup_audit.deploy.cli.main import main
-from lookup_audit.deploy.ruleset_file import load_ruleset
+from lookup_audit.deploy.ruleset_file import read_ruleset
 from tests.e2e.conftest import Up, run_command
 from tests.support.events import Event, encode, make_candidate, make_lookup, make_outcome
 
@@ -79,7 +79,7 @@ def test_a_recommended_ruleset_is_written_and_compared(up: Up, gold: Path, tmp_p
         "--write-ruleset", path, "--picture", picture,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    ruleset = load_ruleset(path)
+    ruleset = read_ruleset(path)
     assert 0.55 < ruleset.highly_relevant_threshold <= 0.8
     assert ruleset.ruleset_id in done.stdout
     assert picture.read_bytes().startswith(b"<?xml")

@@ -24,6 +24,14 @@ TABLES = (
     "rulesets",
     "sample_plans",
     "samples",
+    "drift_leases",
+    "drift_steps",
+    "drift_minutes",
+    "drift_states",
+    "drift_strata",
+    "drift_alarms",
+    "drift_acceptances",
+    "drift_deliveries",
 )
 
 

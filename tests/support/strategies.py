@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from lookup_audit.schemas.names import LEVELS
+from lookup_audit.schemas.names import LEVELS, SourceDegradation
 from tests.support.events import Event
 
 
@@ -73,6 +73,7 @@ def candidates() -> st.SearchStrategy[Event]:
         layer=st.sampled_from(["high", "middle", "low"]),
         kept=st.booleans(),
         drop_reason=st.sampled_from(["", "budget"]),
+        metadata=TEXT,
     )
     return st.builds(lambda rank, rest: {"original_rank": rank} | rest, RANKS, optional)
 
@@ -127,5 +128,8 @@ def lookups() -> st.SearchStrategy[Event]:
             query=TEXT,
         ),
         latency_ms=NON_NEGATIVE,
+        source_format=st.sampled_from(["otlp/genai", "otlp/openinference", "other"]),
+        degradations=st.lists(st.sampled_from([*SourceDegradation, "other"]), max_size=3),
+        origin=members(scope=TEXT, dropped_attributes=COUNTS, missing_documents=COUNTS),
     )
     return st.builds(lambda one, other: one | other, required, optional)

@@ -27,6 +27,8 @@ from lookup_audit.collector.config import CollectorConfig, is_loopback
 from lookup_audit.collector.cross_site import RefuseCrossSite
 from lookup_audit.collector.envelope import Arrival, read_trace_parent
 from lookup_audit.collector.ingest import Sorted, sort_events
+from lookup_audit.collector.otlp import OtlpReceiver
+from lookup_audit.collector.otlp.answers import StatusBodies
 from lookup_audit.collector.pressure import Budget, OverloadedError
 from lookup_audit.collector.publishing import Health, Publisher
 from lookup_audit.collector.split import TooManyEventsError
@@ -76,18 +78,23 @@ def make_app(
         pending=lambda: publisher.pending,
         capacity=config.max_in_flight_events,
     )
-    receiver = _Receiver(config, publisher, clock, metrics)
+    # Only bytes are charged here: events are counted by the publisher, once they are known.
+    bodies = Budget(max_bytes=config.max_in_flight_bytes, max_events=0)
+    receiver = _Receiver(config, publisher, clock, metrics, bodies)
+    otlp = OtlpReceiver(config, publisher, clock=clock, metrics=metrics, bodies=bodies)
     probes = _Probes(publisher, telemetry, checks or {})
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await publisher.start()
+        await otlp.start()
         try:
             yield
         finally:
+            await otlp.close()
             await publisher.close()
 
-    middleware = [Middleware(TimeRequests, metrics=metrics)]
+    middleware = [Middleware(TimeRequests, metrics=metrics), Middleware(StatusBodies)]
     # Behind tokens a browser has nothing to abuse, and the service may go by any name.
     is_known = is_loopback if not config.token_hashes else (lambda host: True)
     middleware.append(Middleware(RefuseCrossSite, is_known_host=is_known))
@@ -99,6 +106,7 @@ def make_app(
                 Route(path, receiver.endpoint(event_type), methods=["POST"])
                 for path, event_type in PATHS.items()
             ),
+            *otlp.routes(),
             Route("/healthz", probes.healthz),
             Route("/readyz", probes.readyz),
             Route("/metrics", probes.metrics),
@@ -121,13 +129,13 @@ class _Receiver:
         publisher: Publisher,
         clock: Callable[[], datetime],
         metrics: IngestMetrics,
+        bodies: Budget,
     ):
         self._config = config
         self._publisher = publisher
         self._clock = clock
         self._metrics = metrics
-        # Only bytes are charged here: events are counted by the publisher, once they are known.
-        self._bodies = Budget(max_bytes=config.max_in_flight_bytes, max_events=0)
+        self._bodies = bodies
 
     def endpoint(self, event_type: EventType) -> Callable[[Request], Awaitable[Response]]:
         async def receive(request: Request) -> Response:

@@ -6,6 +6,7 @@ first request. ``collector/README.md`` shows every field; a test compares it wit
 
 import ipaddress
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
@@ -86,6 +87,15 @@ class CollectorConfig(BaseModel):
     )
     shutdown_seconds: float = Field(
         10.0, gt=0, description="time for requests in flight when the service stops"
+    )
+    otlp_join_seconds: float = Field(
+        7.0, ge=0, le=60, description="how long spans wait for their parents, given a spool"
+    )
+    otlp_join_bytes: int = Field(
+        64 * MEBIBYTE, ge=0, description="bytes of spans that may wait; beyond: nothing waits"
+    )
+    otlp_spool_dir: Path | None = Field(
+        None, description="where waiting spans are kept; without it none waits"
     )
     retention_days: int = Field(
         DEFAULT_RETENTION_DAYS, ge=1, description="events older than this are refused as expired"

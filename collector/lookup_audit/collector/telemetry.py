@@ -95,6 +95,15 @@ class IngestMetrics:
         def observe_capacity(_: CallbackOptions) -> Iterable[Observation]:
             return [Observation(capacity)]
 
+        self._meter = meter
+        self._spans = meter.create_counter(
+            "lookup_audit.ingest.spans",
+            "{span}",
+            "Spans and log records that callers sent, by what became of them",
+        )
+        self._vectors = meter.create_counter(
+            "lookup_audit.ingest.vectors.dropped", "{vector}", "Embeddings left out of spans"
+        )
         meter.create_observable_gauge(
             "lookup_audit.ingest.queue.size", [observe], "{event}", "Events not yet confirmed"
         )
@@ -116,6 +125,51 @@ class IngestMetrics:
             )
         for size in result.sizes:
             self._sizes.record(size, {"source.format": "native"})
+
+    def count_mapped(self, kind: str, source: str, *, size: int = 0, error: str = "") -> None:
+        """Count one event that was made from spans, accepted or refused."""
+        attributes = {
+            "source.format": source,
+            "source.transport": "http",
+            "ingest.result": "rejected" if error else "accepted",
+        }
+        attributes |= {"error.type": error} if error else {"event.type": kind}
+        self._events.add(1, attributes)
+        if size:
+            self._sizes.record(size, {"source.format": source})
+
+    def count_spans(self, result: str, count: int, reason: str = "") -> None:
+        """Count spans or log records by what became of them."""
+        if count:
+            attributes = {"source.transport": "http", "ingest.result": result}
+            self._spans.add(count, attributes | ({"reason": reason} if reason else {}))
+
+    def count_bad_request(self) -> None:
+        """Count a body that is no OTLP at all; how many spans it held is unknown."""
+        self._events.add(
+            1,
+            {
+                "source.format": "otlp",
+                "source.transport": "http",
+                "ingest.result": "rejected",
+                "error.type": "bad_request",
+            },
+        )
+
+    def count_vectors(self, count: int) -> None:
+        """Count embeddings that were left out."""
+        if count:
+            self._vectors.add(count)
+
+    def watch_waiting(self, spans: Callable[[], int]) -> None:
+        """Show how many spans wait for their parents."""
+
+        def observe(_: CallbackOptions) -> Iterable[Observation]:
+            return [Observation(spans())]
+
+        self._meter.create_observable_gauge(
+            "lookup_audit.ingest.spans.waiting", [observe], "{span}", "Spans that wait for parents"
+        )
 
     def time_send(self, records: list[OutgoingRecord], seconds: float, *, error: str = "") -> None:
         """Note how long one request's events took to be confirmed, or to fail."""

@@ -5,12 +5,27 @@ tried embedded is what runs against a server.
 """
 
 import gc
+import os
+import secrets
+import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 from opentelemetry.metrics import MeterProvider
 
 from lookup_audit.deploy.topics import ensure_topics
+from lookup_audit.processors.drift.channels import Channel, Outbox
+from lookup_audit.processors.drift.config import DriftConfig
+from lookup_audit.processors.drift.family import Told
+from lookup_audit.processors.drift.kafka_alarms import KafkaAlarms
+from lookup_audit.processors.drift.lease import Lease
+from lookup_audit.processors.drift.ledger import Ledger
+from lookup_audit.processors.drift.telemetry import DriftTelemetry
+from lookup_audit.processors.drift.telling import instant
+from lookup_audit.processors.drift.watcher import Watcher
+from lookup_audit.processors.drift.webhook import Webhook
 from lookup_audit.processors.encode import Encoder
 from lookup_audit.processors.kafka_dead_letters import KafkaDeadLetters
 from lookup_audit.processors.kafka_source import KafkaConfig, KafkaSource, Place
@@ -72,6 +87,81 @@ def make_processor(
         config,
         ProcessorTelemetry(meters.get_meter("lookup_audit.processors"), kafka.group_id),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmTargets:
+    """Where drift alarms go besides the table.
+
+    Args:
+        kafka: The brokers, for ``lookup.alarms.v1``.
+        webhook: Address that takes alerts in the form of the Alertmanager API v2.
+        webhook_token: Bearer token for it.
+        board: Page that alarms link to.
+    """
+
+    kafka: KafkaConfig | None = None
+    webhook: str | None = None
+    webhook_token: str | None = None
+    board: str | None = None
+
+
+def make_watcher(
+    store: Store,
+    config: DriftConfig,
+    meters: MeterProvider,
+    targets: AlarmTargets,
+    *,
+    is_alone: bool = False,
+) -> Watcher:
+    """A drift watcher over a store.
+
+    Args:
+        store: A migrated store, used by nobody else at the same time.
+        config: The user's words.
+        meters: Makes the instruments.
+        targets: Where alarms go.
+        is_alone: No other watcher can reach this store, so that it need not wait for one.
+    """
+    channels: list[Channel] = []
+    if targets.kafka is not None:
+        channels.append(KafkaAlarms(targets.kafka))
+    if targets.webhook:
+        channels.append(Webhook(targets.webhook, token=targets.webhook_token))
+    name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+    if is_alone:
+        # The same in each process, so that a lease of one that was killed is our own.
+        name = "embedded"
+    return Watcher(
+        store,
+        config,
+        Lease(store, name, clock=utc_now, settle_seconds=0.0 if is_alone else 2.0),
+        holder=name,
+        clock=utc_now,
+        outbox=Outbox(Ledger(store), channels),
+        telemetry=DriftTelemetry(meters.get_meter("lookup_audit.processors.drift")),
+        board_url=lambda told: board_link(targets.board, told),
+    )
+
+
+def board_link(board: str | None, told: Told) -> str | None:
+    """The page of a stratum, from some hours before the change on; ``None`` without a page."""
+    if not board:
+        return None
+    key, incident = told.key, told.transition.incident
+    start = instant(incident.started) - timedelta(hours=6)
+    query = urlencode(
+        {
+            "var-tenant": key.tenant,
+            "var-service": key.service,
+            "var-mode": key.mode,
+            "var-model_version": key.model_version,
+            "var-alarm_id": incident.alarm_id,
+            "from": int(start.timestamp() * 1000),
+            "to": "now",
+        }
+    )
+    return f"{board}{'&' if '?' in board else '?'}{query}"
 
 
 def make_topics(bootstrap_servers: str, security: dict[str, str] | None = None) -> dict[str, int]:

@@ -17,6 +17,7 @@ from lookup_audit.processors.batch import Message, storable_ms
 from lookup_audit.schemas import records
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.level import has_l0_hit, is_kept
+from lookup_audit.schemas.names import SOURCE_FORMATS
 from lookup_audit.schemas.verdict import AuditedLookup
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -188,7 +189,7 @@ def lookup_table(rows: Sequence[Row[AuditedLookup]]) -> pa.Table:
             "query": [r.query or _QUERY for r in lookups],
         },
     )
-    columns["source_format"] = pa.repeat("native", len(rows))
+    columns["source_format"] = pa.array([_source_format(r.source_format) for r in lookups], TEXT)
     candidates = [c for r in lookups for c in r.candidates]
     parts = _columns(CANDIDATE_COLUMNS, {"candidate": candidates})
     parts["l0_hit"] = pa.array(map(has_l0_hit, candidates), BOOL)
@@ -201,6 +202,11 @@ def lookup_table(rows: Sequence[Row[AuditedLookup]]) -> pa.Table:
     for name, values in parts.items():
         columns[f"candidates.{name}"] = pa.ListArray.from_arrays(offsets, values)
     return _with_origin(columns, rows, [one.raw for one in decoded])
+
+
+def _source_format(stated: str | None) -> str:
+    """A known way in, else ``native``: the column is one of few words."""
+    return stated if stated in SOURCE_FORMATS else "native"
 
 
 _PER_CANDIDATE = {"quality_score": "qualities", "layer": "layers", "duplicate": "duplicates"}

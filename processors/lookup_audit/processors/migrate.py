@@ -95,6 +95,9 @@ _AGED_BY = {
     "repeats": "kafka_timestamp",
     "sample_plans": "day",
     "samples": "day",
+    "drift_steps": "closed_to",
+    "drift_minutes": "minute",
+    "drift_alarms": "detected_at",
 }
 
 

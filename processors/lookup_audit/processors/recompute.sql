@@ -16,7 +16,7 @@ WITH
     -- without a rank could be any.
     best AS (
         SELECT
-            tenant, event_id, mode, recomputed_level, ruleset_id,
+            tenant, event_id, mode, recomputed_level, ruleset_id, degradations,
             arrayFilter(i -> candidates.kept[i], arrayEnumerate(candidates.kept)) AS kept,
             arrayMap(i -> candidates.original_rank[i], kept) AS ranks,
             length(candidates.kept) AS candidate_count,
@@ -65,8 +65,12 @@ SELECT
     tenant, event_id, recomputed_level AS stored_level, quality,
     multiIf(
         mode NOT IN ('dense', 'hybrid'), NULL,
+        -- What a source could not tell is not recomputed from what it did.
+        has(degradations, 'candidates_unknown'), NULL,
         empty(kept), 'NONE',
         ruleset_id = '' OR i = 0 OR quality IS NULL, NULL,
+        has(degradations, 'documents_missing') AND ifNull(rank != 1, true), NULL,
+        has(degradations, 'mode_inferred') AND distance IS NULL, NULL,
         quality >= high, if(rule = 'l0-hint/1' AND NOT hit, 'HIGHLY_RELEVANT', 'PRECISE'),
         quality >= low, 'REFERENCE',
         'NONE'

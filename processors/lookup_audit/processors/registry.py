@@ -1,14 +1,17 @@
 """The ruleset registry in the store: appended to by people, read by every processor."""
 
+import hashlib
 import json
 import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 import pyarrow as pa
 from pydantic import ValidationError
 
+from lookup_audit.processors.reading import Reader, rows
 from lookup_audit.processors.store import Store
 from lookup_audit.schemas.errors import LookupAuditError, UnavailableError
 from lookup_audit.schemas.ruleset import Appointment, Registry, Ruleset
@@ -18,8 +21,15 @@ logger = logging.getLogger(__name__)
 _TIME = pa.timestamp("us", tz="UTC")
 
 
+class Inserter(Protocol):
+    """Takes rows: a store, or the narrow door that people's decisions have."""
+
+    def insert(self, table: str, batch: pa.Table, *, token: str) -> None:
+        """See :meth:`lookup_audit.processors.store.Store.insert`."""
+
+
 def appoint(
-    store: Store, appointments: Sequence[Appointment], *, added_by: str, now: datetime
+    store: Inserter, appointments: Sequence[Appointment], *, added_by: str, now: datetime
 ) -> None:
     """Put rulesets in force; repeating it changes nothing.
 
@@ -31,7 +41,8 @@ def appoint(
     """
     count = len(appointments)
     contents = [json.dumps(a.ruleset.model_dump(), sort_keys=True) for a in appointments]
-    rows = pa.table(
+    digest = hashlib.sha256(repr((now.isoformat(), appointments)).encode())
+    batch = pa.table(
         {
             "ruleset_id": pa.array([a.ruleset.ruleset_id for a in appointments], pa.string()),
             "content": pa.array(contents, pa.string()),
@@ -43,23 +54,31 @@ def appoint(
             "added_by": pa.array([added_by] * count, pa.string()),
         }
     )
-    store.insert("audit_store.rulesets", rows, token=f"appoint;{now.isoformat()};{contents}")
+    store.insert("audit_store.rulesets", batch, token=f"appoint;{digest.hexdigest()}")
+
+
+_APPOINTMENTS = (
+    "SELECT content, service, mode, toString(effective_from) AS effective_from "
+    "FROM audit_store.rulesets FINAL WHERE registered"
+)
 
 
 def load_registry(store: Store) -> Registry:
     """The registry as it is now; raises UnavailableError."""
-    rows = store.query(
-        "SELECT content, service, mode, toString(effective_from) FROM audit_store.rulesets FINAL "
-        "WHERE registered"
-    )
-    return Registry(
-        Appointment(
-            Ruleset.model_validate_json(content),
-            datetime.fromisoformat(effective_from).replace(tzinfo=UTC),
-            service,
-            mode,
-        )
-        for content, service, mode, effective_from in rows
+    return Registry(_appointment(*row) for row in store.query(_APPOINTMENTS))
+
+
+def read_appointments(reader: Reader) -> list[Appointment]:
+    """The appointments as they are now, for a reader of figures."""
+    return [_appointment(**row) for row in rows(reader, _APPOINTMENTS)]
+
+
+def _appointment(content: str, service: str, mode: str, effective_from: str) -> Appointment:
+    return Appointment(
+        Ruleset.model_validate_json(content),
+        datetime.fromisoformat(effective_from).replace(tzinfo=UTC),
+        service,
+        mode,
     )
 
 

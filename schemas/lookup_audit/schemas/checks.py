@@ -8,20 +8,28 @@ import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from lookup_audit.schemas.case import NO_THRESHOLDS, LookupCase
+from lookup_audit.schemas.finding import Finding
+from lookup_audit.schemas.finding import fail as _fail
+from lookup_audit.schemas.finding import unverifiable as _unverifiable
 from lookup_audit.schemas.level import has_l0_hit, is_kept, level_of
-from lookup_audit.schemas.names import NO_LEVEL, CheckName, CheckStatus, Level, LevelMismatch
+from lookup_audit.schemas.names import (
+    NO_LEVEL,
+    CheckName,
+    Level,
+    LevelMismatch,
+    SourceDegradation,
+)
 from lookup_audit.schemas.quality import NO_RULE_FOR_MODE
 from lookup_audit.schemas.records import (
     Candidate,
-    ContextBudget,
     LookupResult,
     Projection,
     Thresholds,
 )
 from lookup_audit.schemas.ruleset import Ruleset, stated_differences
+from lookup_audit.schemas.selection import check_selection
 
 TOLERANCE = 1e-6
 
@@ -33,28 +41,6 @@ _INTERNAL = re.compile(
 )
 
 
-class Finding(NamedTuple):
-    """What one check found.
-
-    Args:
-        status: ``fail`` or ``unverifiable``.
-        reason: Bounded code.
-        where: Place in the event, such as ``candidates[2]``, or ``""``.
-    """
-
-    status: CheckStatus
-    reason: str
-    where: str = ""
-
-
-def _fail(reason: str, where: str = "") -> Finding:
-    return Finding("fail", reason, where)
-
-
-def _unverifiable(reason: str, where: str = "") -> Finding:
-    return Finding("unverifiable", reason, where)
-
-
 def recomputed_level(case: LookupCase) -> Level | Finding:
     """The level by the ruleset in force, or why it cannot be recomputed.
 
@@ -62,6 +48,9 @@ def recomputed_level(case: LookupCase) -> Level | Finding:
     """
     if case.record.mode not in ("dense", "hybrid"):
         return _unverifiable(NO_RULE_FOR_MODE)
+    stated = case.record.degradations or ()
+    if SourceDegradation.CANDIDATES_UNKNOWN in stated:
+        return _unverifiable(SourceDegradation.CANDIDATES_UNKNOWN)
     if not case.kept:
         return NO_LEVEL
     if case.ruleset is None:
@@ -71,6 +60,13 @@ def recomputed_level(case: LookupCase) -> Level | Finding:
         return _unverifiable("unknown_rank")
     if isinstance(quality, str):
         return _unverifiable(quality)
+    if stated:
+        # The best that arrived need not be the best there was.
+        if SourceDegradation.DOCUMENTS_MISSING in stated and case.best.original_rank != 1:
+            return _unverifiable(SourceDegradation.DOCUMENTS_MISSING)
+        # A guessed mode is no ground for a rank to stand in for a distance.
+        if SourceDegradation.MODE_INFERRED in stated and quality[1] == "hybrid_rank":
+            return _unverifiable(SourceDegradation.MODE_INFERRED)
     return level_of(quality[0], has_l0_hit(case.best), case.ruleset)
 
 
@@ -80,6 +76,10 @@ def check_level(case: LookupCase) -> Finding | None:
     if isinstance(level, Finding):
         return level
     reported = case.record.relevance_level or NO_LEVEL
+    if case.record.relevance_level is None and (
+        SourceDegradation.LEVEL_UNKNOWN in (case.record.degradations or ())
+    ):
+        return _unverifiable("level_not_reported")
     if reported == level:
         return None
     return _fail(_mismatch(case, reported))
@@ -307,72 +307,6 @@ def _cited(candidates: list[Candidate], cited: str) -> list[Candidate]:
     """What an evidence item may cite: the chunk of that id, else any chunk of that document."""
     chunks = [candidate for candidate in candidates if candidate.chunk_id == cited]
     return chunks or [candidate for candidate in candidates if candidate.document_id == cited]
-
-
-def check_selection(case: LookupCase) -> Finding | None:
-    """Selected chunks are known, kept, not of layer low, not duplicates, and within budget."""
-    record = case.record
-    if record.selected_chunk_ids is None:
-        return _unverifiable("no_selection")
-    by_chunk: dict[str, int] = {}
-    for index, candidate in enumerate(record.candidates):
-        if candidate.chunk_id is not None:
-            # Of a chunk listed twice, the copy that was kept is the one selected.
-            other = by_chunk.setdefault(candidate.chunk_id, index)
-            if other != index and is_kept(candidate) and not is_kept(record.candidates[other]):
-                by_chunk[candidate.chunk_id] = index
-    seen: set[object] = set()
-    missing: Finding | None = None
-    selected: list[Candidate] = []
-    for chunk in record.selected_chunk_ids:
-        found = by_chunk.get(chunk)
-        if found is None:
-            return _fail("unknown_chunk", chunk)
-        candidate = record.candidates[found]
-        if not is_kept(candidate):
-            return _fail("dropped_chunk", chunk)
-        layer = case.layers[found]
-        if layer == "low" or (layer is None and candidate.layer == "low"):
-            return _fail("low_layer", chunk)
-        if layer is None:
-            missing = missing or _unverifiable("unknown_layer", chunk)
-        source = citation(candidate)
-        if chunk in seen or source in seen:
-            return _fail("duplicate", chunk)
-        seen.add(chunk)
-        if source is not None:
-            seen.add(source)
-        selected.append(candidate)
-    budget = budget_finding(record.context_budget, selected)
-    return budget if budget is not None and budget.status == "fail" else missing or budget
-
-
-def citation(candidate: Candidate) -> tuple[str | None, ...] | None:
-    """What a reader is pointed to: two chunks with the same one say the same thing twice."""
-    if candidate.document_id is None or not (candidate.source_url or candidate.breadcrumb):
-        return None
-    # Empty text and none mean the same: unknown.
-    return (
-        candidate.document_id,
-        candidate.document_version or None,
-        candidate.source_url or None,
-        candidate.breadcrumb or None,
-    )
-
-
-def budget_finding(budget: ContextBudget | None, selected: list[Candidate]) -> Finding | None:
-    """Whether what was selected fits the context budget."""
-    if not selected:
-        return None
-    if budget is None or budget.limit_tokens is None:
-        return _unverifiable("no_budget")
-    tokens = [candidate.tokens for candidate in selected]
-    at_least = max(sum(filter(None, tokens)), budget.used_tokens or 0)
-    if at_least > budget.limit_tokens:
-        return _fail("over_budget", "context_budget")
-    if None in tokens and budget.used_tokens is None:
-        return _unverifiable("no_tokens")
-    return None
 
 
 def check_layer(case: LookupCase) -> Finding | None:

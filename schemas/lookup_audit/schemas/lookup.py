@@ -195,6 +195,9 @@ class Candidate(Record):
     layer: Layer | None = None
     kept: bool | None = None
     drop_reason: str | None = None
+    metadata: str | None = Field(
+        default=None, description="the source's own metadata of the chunk, as the text it came in"
+    )
 
 
 class ContextBudget(Record):
@@ -226,6 +229,17 @@ class Projection(Record):
     relevance_level: Level | None = None
     truncated: bool | None = None
     completeness_hint: str | None = None
+
+
+class Origin(Record):
+    """Where an event that was not sent natively was read from, and what is known to be missing."""
+
+    scope: Name | None = None
+    scope_version: Name | None = None
+    data_source: Name | None = None
+    failure: str | None = None
+    dropped_attributes: Count | None = None
+    missing_documents: Count | None = None
 
 
 def _query_of_text(value: object) -> object:
@@ -277,6 +291,13 @@ class LookupResult(Record):
     completeness_hint: str | None = None
     projection: Projection | None = None
     latency_ms: NonNegative | None = None
+    source_format: Name | None = Field(
+        default=None, description="how the event was told, such as otlp/openinference; else native"
+    )
+    degradations: tuple[Name, ...] | None = Field(
+        default=None, description="what the source could not tell or only implied"
+    )
+    origin: Origin | None = None
 
     @model_validator(mode="after")
     def _ranks_are_given(self) -> "LookupResult":

@@ -25,6 +25,23 @@ class EventType(StrEnum):
     JUDGEMENT = "lookup_audit.judgement.v1"
 
 
+class DriftMetric(StrEnum):
+    """Rates that the drift watcher keeps an eye on."""
+
+    PRECISE = "precise_rate"
+    MISMATCH = "mismatch_rate"
+    REFUSAL = "refusal_rate"
+    HIGH_SCORE_ERROR = "high_score_error_rate"
+    LOW_SCORE_REFUSAL = "low_score_refusal_rate"
+
+
+# ``ce_type`` of a DriftAlarm; not an EventType, as nobody may send one in.
+ALARM_TYPE: Final = "lookup_audit.drift_alarm.v1"
+
+# Stands for "all of them" in a stratum's key. Never used for a mode.
+ALL: Final = "*"
+
+
 class Header(StrEnum):
     """Kafka record headers: CloudEvents 1.0 binary mode, trace context, dead-letter origin."""
 
@@ -78,6 +95,17 @@ RefusalReason = Literal[
 JudgementVerdict = Literal["correct", "incorrect", "partly", "cannot_tell"]
 JudgementSource = Literal["gold", "human", "user_feedback", "llm"]
 
+# How an event was told: natively, or read from spans of a dialect.
+SourceFormat = Literal[
+    "native",
+    "otlp/openinference",
+    "otlp/genai",
+    "otlp/openllmetry",
+    "otlp/vector-db",
+    "otlp/lookup-audit",
+]
+
+SOURCE_FORMATS: Final[frozenset[str]] = frozenset(get_args(SourceFormat))
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 CHECKS: Final[tuple[CheckName, ...]] = get_args(CheckName)
 NO_LEVEL: Final[Level] = "NONE"
@@ -119,3 +147,29 @@ class Degradation(StrEnum):
     RERANK_MISMATCH = "rerank_mismatch"
     UNKNOWN_FIELDS = "unknown_fields"
     DOCUMENT_TIME_OUT_OF_RANGE = "document_time_out_of_range"
+
+
+class SourceDegradation(StrEnum):
+    """What a source that is not native could not tell, or only implied."""
+
+    LEVEL_UNKNOWN = "level_unknown"
+    MODE_UNKNOWN = "mode_unknown"
+    MODE_INFERRED = "mode_inferred"
+    MODEL_VERSION_UNKNOWN = "model_version_unknown"
+    QUERY_UNKNOWN = "query_unknown"
+    QUERY_REDACTED = "query_redacted"
+    CANDIDATES_UNKNOWN = "candidates_unknown"
+    CANDIDATES_REDACTED = "candidates_redacted"
+    CONTENT_UNKNOWN = "content_unknown"
+    CONTENT_CUT = "content_cut"
+    SCORE_UNKNOWN = "score_unknown"
+    SCORE_KIND_UNKNOWN = "score_kind_unknown"
+    SCORE_NOT_FINITE = "score_not_finite"
+    METADATA_UNPARSABLE = "metadata_unparsable"
+    ATTRIBUTES_DROPPED = "attributes_dropped"
+    DOCUMENTS_MISSING = "documents_missing"
+    VALUE_LIMIT_SUSPECTED = "value_limit_suspected"
+    RETRIEVAL_FAILED = "retrieval_failed"
+    RETRIEVER_NOT_SEEN = "retriever_not_seen"
+    PARENT_NOT_SEEN = "parent_not_seen"
+    INSTRUMENTED_TWICE = "instrumented_twice"

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from lookup_audit.schemas.checks import (
     TOLERANCE,
-    budget_finding,
-    citation,
     disagreement,
     ruleset_finding,
 )
@@ -22,6 +20,7 @@ from lookup_audit.schemas.names import NO_LEVEL, Layer, Level, QualityBasis
 from lookup_audit.schemas.quality import MAX_UNIT_L2, could_be_squared, rank_quality
 from lookup_audit.schemas.records import Candidate, LookupResult, Projection
 from lookup_audit.schemas.ruleset import Registry, Ruleset, stated_ruleset
+from lookup_audit.schemas.selection import budget_finding, citation
 from lookup_audit.schemas.timeliness import is_storable_time
 
 
@@ -47,7 +46,7 @@ def plain(record: LookupResult, registry: Registry) -> Plain | None:
     registered = registry.in_force(service or "", record.mode, record.occurred_at)
     stated = stated_ruleset(record.thresholds) if record.thresholds is not None else None
     ruleset = registered or stated
-    if ruleset is None or ruleset.distance_metric != "l2":
+    if ruleset is None or ruleset.distance_metric != "l2" or record.degradations:
         return None
     about_ruleset = ruleset_finding(record.thresholds, registered, stated)
     if about_ruleset is not None and (about_ruleset.status == "fail" or about_ruleset.where):
@@ -96,7 +95,9 @@ def _candidates(record: LookupResult, ruleset: Ruleset) -> _Found | None:
     for candidate in candidates:
         chunk, rank = candidate.chunk_id, candidate.original_rank
         similarity, reported = candidate.similarity_score, candidate.quality_score
-        if chunk is None or rank is None or similarity is None or chunk in kept:
+        if chunk is None or rank is None or similarity is None:
+            return None
+        if chunk in kept or chunk in dropped:
             return None
         distance = candidate.dense_distance
         basis = near
@@ -127,7 +128,7 @@ def _candidates(record: LookupResult, ruleset: Ruleset) -> _Found | None:
             dropped.add(chunk)
         qualities.append(quality)
         layers.append(layer)
-    if first is None or len(kept) + len(dropped) != len(candidates):
+    if first is None:
         return None
     return kept, qualities, layers, *first
 

@@ -15,8 +15,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from lookup_audit.schemas.alarm import DriftAlarm
 from lookup_audit.schemas.lookup import SCHEMA_VERSION, LookupResult
-from lookup_audit.schemas.names import EventType, Header, Topic
+from lookup_audit.schemas.names import ALARM_TYPE, EventType, Header, Topic
 from lookup_audit.schemas.outcome import AnswerOutcome, Judgement
 from lookup_audit.schemas.ruleset import Ruleset
 from lookup_audit.schemas.verdict import Verdict
@@ -32,6 +33,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "judgement": Judgement,
     "verdict": Verdict,
     "ruleset": Ruleset,
+    "drift-alarm": DriftAlarm,
 }
 EVENTS: Final[dict[EventType, str]] = {
     EventType.LOOKUP: "lookup-result",
@@ -92,7 +94,11 @@ def asyncapi() -> Document:
         "title": "DriftAlarm",
         "summary": "A stratum's figures have moved.",
         "contentType": "application/json",
-        "payload": {"type": "object"},
+        "headers": _alarm_headers(),
+        "payload": {
+            "schemaFormat": "application/schema+json;version=draft-2020-12",
+            "schema": {"$ref": "./drift-alarm.json"},
+        },
         "bindings": _key("the stratum"),
     }
     messages["dead_letter"] = {
@@ -298,6 +304,20 @@ def _event_headers(kind: EventType) -> Document:
             Header.TRACE_PARENT.value: _text("W3C trace context, exactly one"),
             Header.TRACE_STATE.value: _text("W3C trace state"),
         },
+    }
+
+
+def _alarm_headers() -> Document:
+    return {
+        "type": "object",
+        "properties": {
+            Header.CONTENT_TYPE.value: _text("media type of the value", const="application/json"),
+            Header.SPEC_VERSION.value: _text("CloudEvents version", const="1.0"),
+            Header.ID.value: _text("alarm_id and revision"),
+            Header.SOURCE.value: _text("urn:lookup-audit:TENANT:SERVICE"),
+            Header.TYPE.value: _text("event type", const=ALARM_TYPE),
+        },
+        "required": [Header.TYPE.value],
     }
 
 

@@ -150,6 +150,7 @@ class Candidate(Struct):
     layer: Layer | None = None
     kept: bool | None = None
     drop_reason: str | None = None
+    metadata: str | None = None
 
 
 class ContextBudget(Struct):
@@ -181,6 +182,17 @@ class Projection(Struct):
     relevance_level: Level | None = None
     truncated: bool | None = None
     completeness_hint: str | None = None
+
+
+class Origin(Struct):
+    """Twin of the model of the same name."""
+
+    scope: Name | None = None
+    scope_version: Name | None = None
+    data_source: Name | None = None
+    failure: str | None = None
+    dropped_attributes: Count | None = None
+    missing_documents: Count | None = None
 
 
 class LookupResult(Struct, kw_only=True):
@@ -216,6 +228,9 @@ class LookupResult(Struct, kw_only=True):
     completeness_hint: str | None = None
     projection: Projection | None = None
     latency_ms: NonNegative | None = None
+    source_format: Name | None = None
+    degradations: list[Name] | None = None
+    origin: Origin | None = None
 
 
 class Claim(Struct):

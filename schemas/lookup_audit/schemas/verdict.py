@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from lookup_audit.schemas.case import LookupCase
 from lookup_audit.schemas.checks import (
     CHECK_FUNCTIONS,
-    Finding,
     has_rerank_mismatch,
     recomputed_level,
 )
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.fields import Unit
+from lookup_audit.schemas.finding import Finding
 from lookup_audit.schemas.names import (
     NO_LEVEL,
     CheckName,
@@ -27,12 +27,16 @@ from lookup_audit.schemas.names import (
     Level,
     LevelMismatch,
     QualityBasis,
+    SourceDegradation,
 )
 from lookup_audit.schemas.plain import Plain, plain
 from lookup_audit.schemas.quality import DISTANCE_LOOKS_SQUARED, IMPOSSIBLE_DISTANCE
 from lookup_audit.schemas.records import LookupResult
 from lookup_audit.schemas.ruleset import Registry
 from lookup_audit.schemas.timeliness import is_storable_time
+
+# What a producer says of itself is a column; only known words may become one.
+_SOURCE_DEGRADATIONS = frozenset(map(str, SourceDegradation))
 
 
 class Verdict(BaseModel):
@@ -46,6 +50,8 @@ class Verdict(BaseModel):
         failed_checks: Names of failed checks.
         failures: ``check:reason@place`` of each failed check.
         unverifiable: ``check:reason@place`` of each check with a missing input.
+        source_degradations: What the source could not tell, from
+            :class:`lookup_audit.schemas.names.SourceDegradation`.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -61,6 +67,7 @@ class Verdict(BaseModel):
     failures: tuple[str, ...]
     unverifiable: tuple[str, ...]
     degradations: tuple[Degradation, ...]
+    source_degradations: tuple[str, ...] = ()
 
 
 class AuditedLookup(msgspec.Struct, gc=False):
@@ -89,11 +96,14 @@ class AuditedLookup(msgspec.Struct, gc=False):
 
     def verdict(self) -> Verdict:
         """The public form."""
-        members = {name: getattr(self, name) for name in Verdict.model_fields}
-        lists = ("failed_checks", "failures", "unverifiable", "degradations")
+        names = Verdict.model_fields.keys() - {"degradations", "source_degradations"}
+        members = {name: getattr(self, name) for name in names}
+        lists = ("failed_checks", "failures", "unverifiable")
         members |= {name: tuple(members[name]) for name in lists}
-        members["degradations"] = tuple(map(Degradation, self.degradations))
-        return Verdict(**members)
+        stated = [name for name in self.degradations if name in _SOURCE_DEGRADATIONS]
+        found = [name for name in self.degradations if name not in _SOURCE_DEGRADATIONS]
+        members["degradations"] = tuple(map(Degradation, found))
+        return Verdict(**members, source_degradations=tuple(stated))
 
 
 def audit(decoded: Decoded[LookupResult], registry: Registry) -> AuditedLookup:
@@ -200,6 +210,8 @@ def _degradations(
     failures: list[str],
 ) -> list[str]:
     found: set[str] = set(notes)
+    stated = case.record.degradations or ()
+    found.update(name for name in stated if name in _SOURCE_DEGRADATIONS)
     if True in duplicates:
         found.add(Degradation.DUPLICATE_CANDIDATE)
     for reason in case.qualities:

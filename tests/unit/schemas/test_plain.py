@@ -103,3 +103,11 @@ def test_any_lookup_gets_the_full_rules_verdict(event: Event, registry: Registry
 @pytest.mark.parametrize("mode", ["dense", "hybrid"])
 def test_an_ordinary_lookup_needs_one_pass(mode: str, registry: Registry) -> None:
     assert plain(accepted(make_lookup(mode=mode)).record, registry) is not None
+
+
+def test_a_chunk_that_was_dropped_before_it_was_kept_is_a_duplicate() -> None:
+    dropped = make_candidate(kept=False, drop_reason="budget")
+    kept = make_candidate(original_rank=2) | {"chunk_id": dropped["chunk_id"]}
+    decoded = accepted(make_lookup(candidates=[dropped, kept]))
+    assert audit(decoded, DEFAULT_REGISTRY) == audit_fully(decoded, DEFAULT_REGISTRY)
+    assert audit(decoded, DEFAULT_REGISTRY).duplicates == [False, True]

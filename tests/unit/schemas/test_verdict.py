@@ -19,7 +19,10 @@ def test_every_accepted_lookup_has_a_verdict(event: Event) -> None:
 
         assert verdict.level_check in ("pass", "fail", "unverifiable")
         assert (verdict.level_mismatch is not None) is (verdict.level_check == "fail")
-        assert (verdict.recomputed_level is None) is (verdict.level_check == "unverifiable")
+        if verdict.recomputed_level is None:
+            assert verdict.level_check == "unverifiable"
+        elif verdict.level_check == "unverifiable":
+            assert "level_unknown" in verdict.source_degradations
 
 
 @given(lookups())
@@ -190,3 +193,54 @@ def test_the_newest_registry_decides_and_not_the_event() -> None:
 
     assert verdict.recomputed_level == "REFERENCE"
     assert outcome_of(verdict, "level") == "fail:stale_threshold"
+
+
+def test_a_level_that_the_source_could_not_tell_is_no_mismatch() -> None:
+    told = make_lookup(relevance_level=None)
+    verdict = audited(told | {"degradations": ["level_unknown"]}).verdict()
+
+    assert audited(told).verdict().level_check == "fail"
+    assert (verdict.level_check, verdict.recomputed_level) == ("unverifiable", "PRECISE")
+    assert "level:level_not_reported" in verdict.unverifiable
+    assert verdict.source_degradations == ("level_unknown",)
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        pytest.param(
+            make_lookup(candidates=[], relevance_level=None, degradations=["candidates_unknown"]),
+            "candidates_unknown",
+            id="nothing-was-told",
+        ),
+        pytest.param(
+            make_lookup(
+                candidates=[make_candidate(original_rank=3)], degradations=["documents_missing"]
+            ),
+            "documents_missing",
+            id="the-first-is-missing",
+        ),
+        pytest.param(
+            make_lookup(
+                mode="hybrid",
+                candidates=[make_candidate(dense_distance=None)],
+                degradations=["mode_inferred"],
+            ),
+            "mode_inferred",
+            id="a-rank-under-a-guessed-mode",
+        ),
+    ],
+)
+def test_a_level_is_not_recomputed_from_what_the_source_could_not_tell(
+    event: Event, reason: str
+) -> None:
+    verdict = audited(event).verdict()
+
+    assert verdict.recomputed_level is None
+    assert f"level:{reason}" in verdict.unverifiable
+
+
+def test_a_degradation_that_is_no_known_word_does_not_reach_the_verdict() -> None:
+    event = make_lookup(degradations=["level_unknown", "made-up"])
+
+    assert audited(event).degradations == ["level_unknown"]

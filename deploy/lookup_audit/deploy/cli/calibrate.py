@@ -20,7 +20,7 @@ from lookup_audit.deploy.cli.options import (
     reader_for,
 )
 from lookup_audit.deploy.files import write_whole
-from lookup_audit.deploy.ruleset_file import load_ruleset, write_ruleset
+from lookup_audit.deploy.ruleset_file import read_ruleset, write_ruleset
 from lookup_audit.processors.calibration.asked import Asked
 from lookup_audit.processors.calibration.emitted import Emitted, read_emitted
 from lookup_audit.processors.calibration.fragility import fragility
@@ -144,7 +144,7 @@ def _lookups(
             return stored_lookups(reader, gold, scope), None
         finally:
             reader.close()
-    appointed = [] if args.ruleset is None else [Appointment(load_ruleset(args.ruleset), _LONG_AGO)]
+    appointed = [] if args.ruleset is None else [Appointment(read_ruleset(args.ruleset), _LONG_AGO)]
     emitted = read_emitted(_lookup_events(args.events), Registry(appointed))
     wanted = [
         lookup

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+from pathlib import Path
 
 from lookup_audit.collector.auth import load_token_hashes
 from lookup_audit.collector.config import CollectorConfig
@@ -26,6 +27,12 @@ def parser() -> argparse.ArgumentParser:
     add_kafka(made)
     add_http(made)
     add_retention(made)
+    made.add_argument(
+        "--otlp-spool",
+        type=Path,
+        metavar="DIR",
+        help="let OTLP spans wait a few seconds for their parents, kept here (default: no waiting)",
+    )
     return made
 
 
@@ -40,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             kafka_options=kafka_options(),
             token_hashes=load_token_hashes(args.tokens, os.environ),
             retention_days=args.retention_days,
+            otlp_spool_dir=args.otlp_spool,
         )
     )
     return 0

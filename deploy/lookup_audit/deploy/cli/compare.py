@@ -9,7 +9,7 @@ from lookup_audit.deploy.calibration.side_by_side import print_comparison
 from lookup_audit.deploy.calibration.text import say
 from lookup_audit.deploy.cli.calibrate import scope_of
 from lookup_audit.deploy.cli.options import add_source, make_parser, print_json, reader_for
-from lookup_audit.deploy.ruleset_file import load_ruleset
+from lookup_audit.deploy.ruleset_file import read_ruleset
 from lookup_audit.processors.calibration.comparison import Comparison, compare
 from lookup_audit.processors.calibration.gold import read_gold
 from lookup_audit.processors.calibration.matching import match, never_asked
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print one table for each pair of strata that the two sides mean."""
-    a, b = parse_strategy(args.a, load_ruleset), parse_strategy(args.b, load_ruleset)
+    a, b = parse_strategy(args.a, read_ruleset), parse_strategy(args.b, read_ruleset)
     if args.examples < 0:
         raise ConfigError("--examples must be 0 or more")
     gold = read_gold(args.gold)

@@ -10,6 +10,7 @@ from types import FrameType
 
 from lookup_audit.collector.auth import load_token_hashes
 from lookup_audit.deploy import wiring
+from lookup_audit.deploy.cli.drift_options import add_drift, drift_settings
 from lookup_audit.deploy.cli.options import add_data_dir, make_parser
 from lookup_audit.deploy.embedded.stack import Stack, StackConfig
 
@@ -29,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--broker-port", type=int, metavar="PORT", help="Kafka port on loopback (default: any)"
     )
+    add_drift(made)
     return made
 
 
@@ -55,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
         port=args.port,
         broker_port=args.broker_port,
         token_hashes=load_token_hashes(args.tokens, os.environ),
+        drift=drift_settings(args),
+        webhook=args.webhook,
+        webhook_token=os.environ.get("LOOKUP_AUDIT_WEBHOOK_TOKEN"),
+        board=args.board,
     )
     with Stack(config) as stack:
         wiring.tune_garbage_collection()

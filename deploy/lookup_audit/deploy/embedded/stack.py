@@ -22,13 +22,15 @@ from lookup_audit.collector.config import CollectorConfig
 from lookup_audit.collector.publisher import KafkaPublisher
 from lookup_audit.collector.publishing import Health
 from lookup_audit.collector.server import CollectorServer, bind
-from lookup_audit.collector.telemetry import make_telemetry
+from lookup_audit.collector.telemetry import Telemetry, make_telemetry
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.embedded.broker import EmbeddedBroker
 from lookup_audit.deploy.embedded.clickhouse_http import clickhouse_routes
 from lookup_audit.deploy.embedded.control_http import control_routes
 from lookup_audit.deploy.embedded.data_dir import DataDir, Running
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
+from lookup_audit.processors.drift.config import DriftConfig
+from lookup_audit.processors.drift.watcher import Watcher
 from lookup_audit.processors.kafka_source import KafkaConfig, end_offsets
 from lookup_audit.processors.migrate import migrate, set_retention
 from lookup_audit.processors.processor import Processor, ProcessorConfig
@@ -61,6 +63,10 @@ class StackConfig:
         token_hashes: See the collector's config.
         processor: When batches are stored.
         appointments: Rulesets to put in force before the first event.
+        drift: When to raise drift alarms.
+        webhook: Where to post them, besides the alarm table and topic.
+        webhook_token: Bearer token for it.
+        board: Page that alarms link to; by default the stack's own.
     """
 
     data_dir: Path
@@ -70,6 +76,10 @@ class StackConfig:
     token_hashes: tuple[str, ...] = ()
     processor: ProcessorConfig = field(default=_PROCESSOR)
     appointments: tuple[Appointment, ...] = ()
+    drift: DriftConfig = field(default=DriftConfig())
+    webhook: str | None = None
+    webhook_token: str | None = None
+    board: str | None = None
 
 
 class Stack:
@@ -89,6 +99,9 @@ class Stack:
         self._server: CollectorServer | None = None
         self._processor: Processor | None = None
         self._thread: threading.Thread | None = None
+        self._watcher: Watcher | None = None
+        self._watch_store: ClickHouseStore | None = None
+        self._watch_thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
@@ -143,6 +156,7 @@ class Stack:
             token_hashes=self._config.token_hashes,
             retention_days=self._config.processor.retention_days,
             bootstrap_servers=("127.0.0.1:1",),
+            otlp_spool_dir=self._config.data_dir / "otlp",
         )
         self._broker.start()
         wiring.make_topics(self._broker.bootstrap)
@@ -168,7 +182,30 @@ class Stack:
         self._server = CollectorServer(app, collector)
         self._server.start()
         _wait_until_connected(publisher)
+        self._watch(engine, kafka, telemetry)
         self._data_dir.publish(Running(os.getpid(), self.url, self._broker.bootstrap))
+
+    def _watch(self, engine: str, kafka: KafkaConfig, telemetry: Telemetry) -> None:
+        """Watch for drift on a connection of its own, so that no insert waits for a count."""
+        self._watch_store = open_store(f"embedded:{engine}")
+        targets = wiring.AlarmTargets(
+            kafka,
+            self._config.webhook,
+            self._config.webhook_token,
+            self._config.board or f"{self.url}/",
+        )
+        # The directory is held by this process alone.
+        self._watcher = wiring.make_watcher(
+            self._watch_store,
+            self._config.drift,
+            telemetry.meter_provider,
+            targets,
+            is_alone=True,
+        )
+        self._watch_thread = threading.Thread(
+            target=self._watcher.run, name="lookup-audit-watcher", daemon=True
+        )
+        self._watch_thread.start()
 
     def _routes(self, reader: ReadOnlyEngine, store: ClickHouseStore) -> list[BaseRoute]:
         return [Route("/", self._index), *clickhouse_routes(reader), *control_routes(store)]
@@ -192,6 +229,8 @@ class Stack:
 
     def stop(self) -> None:
         """Drain and close; safe to call twice and after a failed start."""
+        if self._watcher is not None:
+            self._watcher.stop()
         if self._server is not None:
             self._server.stop()
         if self._processor is not None and self._thread is not None and self._broker.is_alive:
@@ -204,11 +243,16 @@ class Stack:
             self._processor.stop()
         if self._thread is not None:
             self._thread.join(_DRAIN_SECONDS)
+        if self._watch_thread is not None:
+            self._watch_thread.join(_DRAIN_SECONDS)
+        if self._watch_store is not None:
+            self._watch_store.close()
         self._broker.stop()
         if self._reader is not None:
             self._reader.close()
         if self._store is not None:
             self._store.close()
+        self._watcher = self._watch_thread = self._watch_store = None
         self._server = self._processor = self._thread = self._reader = self._store = None
         self._data_dir.release()
 

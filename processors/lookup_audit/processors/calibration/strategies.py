@@ -70,12 +70,12 @@ class Strategy:
         return tuple(c.chunk_id for c in chosen if c.chunk_id is not None)
 
 
-def parse_strategy(text: str, load_ruleset: Callable[[Path], Ruleset]) -> Strategy:
+def parse_strategy(text: str, read_ruleset: Callable[[Path], Ruleset]) -> Strategy:
     """Read one side.
 
     Args:
         text: Such as ``model=minilm@2,mode=dense``.
-        load_ruleset: Reads a ruleset file.
+        read_ruleset: Reads a ruleset file.
 
     Raises:
         ConfigError: The text is no strategy; the message names the part.
@@ -101,7 +101,7 @@ def parse_strategy(text: str, load_ruleset: Callable[[Path], Ruleset]) -> Strate
             f"selection={selection} is not known; use stored, kept, top:N, layer:high or "
             "layer:middle"
         )
-    ruleset = load_ruleset(Path(parts["ruleset"])) if "ruleset" in parts else None
+    ruleset = read_ruleset(Path(parts["ruleset"])) if "ruleset" in parts else None
     return Strategy(text, parts.get("model", ""), parts.get("mode", ""), ruleset, selection)
 
 

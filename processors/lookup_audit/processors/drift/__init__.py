@@ -1,0 +1,1 @@
+"""The drift watcher: closed minutes from ClickHouse in, alarms that can be believed out."""

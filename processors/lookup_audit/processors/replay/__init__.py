@@ -1,0 +1,1 @@
+"""Stored history under another ruleset: levels, rates, cells and a grid, all in SQL."""
