@@ -18,7 +18,6 @@ from tests.support.twins import make_encoder, make_message, make_sink
 NASTY_MODEL = "m</script><script>alert(1)</script>'\\@2"
 NASTY_QUERY = "为什么 <img src=x onerror=alert(1)> ' OR 1=1 --"
 _DISTANCES = {"PRECISE": 0.3, "REFERENCE": 0.8, "NONE": 1.4}
-_DRIFT_TABLES = ("drift_steps", "drift_strata", "drift_alarms", "drift_acceptances")
 
 
 def fill(store: ClickHouseStore, now: datetime) -> list[str]:
@@ -28,8 +27,6 @@ def fill(store: ClickHouseStore, now: datetime) -> list[str]:
         store: Migrated.
         now: End of the history, which is six hours long.
     """
-    for table in _DRIFT_TABLES:
-        store.command(f"TRUNCATE TABLE audit_store.{table}")
     lookups, answers = _history(now)
     store_lookups(store, *lookups)
     store_answers(store, *answers)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from lookup_audit.dashboards.alert_files import DEFAULT_RUNBOOKS, rules_file
 from lookup_audit.dashboards.boards import BOARDS
 from lookup_audit.dashboards.grafana_json import PLUGIN, dashboard_text
+from lookup_audit.dashboards.prometheus_rules import metric_rules_file
 from lookup_audit.dashboards.yaml_text import yaml_text
 
 SOURCE_UID: Final = "la-clickhouse"
@@ -17,12 +19,16 @@ DASHBOARDS_PATH: Final = "/var/lib/grafana/dashboards/lookup-audit"
 _GENERATED: Final = "Written by: lookup-audit dashboards render. Changes here are overwritten."
 
 
-def files() -> Iterator[tuple[str, str]]:
+def files(runbooks: str = DEFAULT_RUNBOOKS) -> Iterator[tuple[str, str]]:
     """Every file of ``dashboards render``: path below the output folder, and its text."""
     for board in BOARDS:
         yield f"dashboards/{board.uid}.json", dashboard_text(board)
     yield "provisioning/dashboards/lookup-audit.yaml", yaml_text(provider(), heading=_GENERATED)
     yield "provisioning/datasources/lookup-audit.yaml", yaml_text(source(), heading=_GENERATED)
+    rules = rules_file(FOLDER, SOURCE_UID, runbooks)
+    yield "provisioning/alerting/lookup-audit.yaml", yaml_text(rules, heading=_GENERATED)
+    metric_rules = metric_rules_file(runbooks)
+    yield "prometheus/lookup-audit-rules.yaml", yaml_text(metric_rules, heading=_GENERATED)
 
 
 def provider() -> dict[str, Any]:

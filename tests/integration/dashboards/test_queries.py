@@ -18,6 +18,7 @@ from lookup_audit.dashboards.model import ALL, STRATUM, Board, Panel
 from lookup_audit.processors import ratio
 from lookup_audit.processors.store import ClickHouseStore
 from tests.support.board_data import NASTY_MODEL, NASTY_QUERY, fill
+from tests.support.engine import TABLES
 
 pytest_plugins = ["tests.support.engine"]
 
@@ -33,8 +34,6 @@ def runner(store: ClickHouseStore) -> Run:
 
 @pytest.fixture(scope="module")
 def filled(engine: ClickHouseStore) -> tuple[Run, list[str]]:
-    from tests.support.engine import TABLES
-
     for table in TABLES:
         engine.command(f"TRUNCATE TABLE audit_store.{table}")
     return runner(engine), fill(engine, NOW)
@@ -191,8 +190,6 @@ def test_choices_pick_just_the_chosen_values(engine: ClickHouseStore, stored: li
 
 
 def test_nothing_breaks_on_an_empty_store(store: ClickHouseStore) -> None:
-    for table in ("drift_steps", "drift_strata", "drift_alarms"):
-        store.command(f"TRUNCATE TABLE audit_store.{table}")
     run = runner(store)
     for board in BOARDS:
         options = read_options(run, board, SPAN)
