@@ -18,7 +18,6 @@ from lookup_audit.dashboards.model import ALL, STRATUM, Board, Panel
 from lookup_audit.processors import ratio
 from lookup_audit.processors.store import ClickHouseStore
 from tests.support.board_data import NASTY_MODEL, NASTY_QUERY, fill
-from tests.support.engine import TABLES
 
 pytest_plugins = ["tests.support.engine"]
 
@@ -34,6 +33,9 @@ def runner(store: ClickHouseStore) -> Run:
 
 @pytest.fixture(scope="module")
 def filled(engine: ClickHouseStore) -> tuple[Run, list[str]]:
+    # Imported here: pytest rewrites the plugin first.
+    from tests.support.engine import TABLES
+
     for table in TABLES:
         engine.command(f"TRUNCATE TABLE audit_store.{table}")
     return runner(engine), fill(engine, NOW)
