@@ -29,7 +29,7 @@ from lookup_audit.collector.emitter.tally import Drop, EmitterStats, Tally
 from lookup_audit.collector.emitter.tracing import current_span_ids, describe_on_current_span
 from lookup_audit.collector.emitter.transport import MakeTransport
 from lookup_audit.collector.emitter.worker import Worker
-from lookup_audit.collector.redaction import Withheld, redactor_of
+from lookup_audit.collector.redaction import CONTENT_REMOVED, Withheld, redactor_of
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.names import EventType
 
@@ -187,14 +187,12 @@ class LookupEmitter:
                 describe_on_current_span(event)
         return {**event, **added}
 
-    def _prepare(self, entry: Entry) -> Entry | Drop:
+    def _prepare(self, entry: Entry) -> Entry:
         value = to_json(entry.value)
         if self._config.redaction is not None:
             redacted = redactor_of(self._config.redaction).redact(value, entry.kind)
-            if isinstance(redacted, Withheld):
-                # Its number is missing from the sequence, which tells the receiver.
-                return Drop.REDACTION_FAILED
-            value = redacted
+            # What cannot be redacted goes on without its content and becomes a dead letter.
+            value = CONTENT_REMOVED if isinstance(redacted, Withheld) else redacted
         return Entry(entry.kind, value)
 
     def _complain(self, error: Exception) -> None:
@@ -230,8 +228,13 @@ class LookupEmitter:
             return
         patience = self._config.close_seconds if timeout_seconds is None else timeout_seconds
         deadline = time.monotonic() + patience
-        self.flush(patience)
-        self._worker.stop(max(0.0, deadline - time.monotonic()) + _JOIN_SECONDS)
+        try:
+            self.flush(patience)
+            self._worker.stop(max(0.0, deadline - time.monotonic()) + _JOIN_SECONDS)
+        except Exception as error:
+            # A disk that fails now must not fail the service's own shutdown.
+            logger.error("The emitter did not end in order: %s.", type(error).__name__)
+            logger.debug("Where it failed.", exc_info=True)
 
     def stats(self) -> EmitterStats:
         """What became of this process's events."""

@@ -15,7 +15,6 @@ class Drop(StrEnum):
     UNENCODABLE = "unencodable"
     CLOSED = "closed"
     UNSENT_AT_CLOSE = "unsent_at_close"
-    REDACTION_FAILED = "redaction_failed"
     INTERNAL_ERROR = "internal_error"
 
 
