@@ -1,6 +1,7 @@
 """Row "emitter": what a call of ``emit`` costs its caller, and what memory an outage costs.
 
-A service of 500 lookups a second of 8 kB; a receiver in a process of its own takes everything, or
+A service of 500 lookups a second of 8 kB, which sleeps in between and so finds its caches cold, and
+one that is never idle; a receiver in a process of its own takes everything, or
 nothing at all. Wall time contains what the machine does meanwhile; the thread's CPU time does not.
 """
 
@@ -54,6 +55,7 @@ def main() -> None:
     given = task()
     settings: dict[str, Any] = dict(given.options)
     url = settings.pop("url")
+    rate = settings.pop("rate", EVENTS_PER_SECOND)
     if settings.pop("spool", False):
         settings["spool_dir"] = Path(given.directory) / "spool"
     emitter = LookupEmitter(url, service="bench", close_seconds=0, **settings)
@@ -62,7 +64,7 @@ def main() -> None:
     begin = time.perf_counter()
     resident = resident_bytes()
     for number, raw in enumerate(islice(events(given.events + _WARM_UP), given.events + _WARM_UP)):
-        time.sleep(max(0.0, begin + number / EVENTS_PER_SECOND - time.perf_counter()))
+        time.sleep(max(0.0, begin + number / rate - time.perf_counter()))
         # A service has just made the event when it emits it.
         event = json.loads(raw)
         cpu_before, before = time.thread_time_ns(), time.perf_counter_ns()

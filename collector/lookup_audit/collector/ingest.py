@@ -15,7 +15,7 @@ import msgspec
 from lookup_audit.collector.config import CollectorConfig
 from lookup_audit.collector.envelope import ID_FIELDS, Arrival, wrap
 from lookup_audit.collector.publishing import OutgoingRecord
-from lookup_audit.collector.redaction import Withheld, redactor_of
+from lookup_audit.collector.redaction import CONTENT_REMOVED, Withheld, redactor_of
 from lookup_audit.collector.split import split
 from lookup_audit.schemas.decode import CODECS, Decoded
 from lookup_audit.schemas.errors import Rejected
@@ -92,6 +92,8 @@ def decide(
 
     Where redaction is configured, what comes back is redacted, or withheld where that failed.
     """
+    if raw == CONTENT_REMOVED:
+        return Withheld()
     if len(raw) <= config.max_event_bytes and config.redaction is not None:
         redacted = redactor_of(config.redaction).redact(raw, event_type)
         if isinstance(redacted, Withheld):

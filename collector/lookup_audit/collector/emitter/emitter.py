@@ -26,10 +26,10 @@ from lookup_audit.collector.emitter.identity import Identity
 from lookup_audit.collector.emitter.metrics import make_count
 from lookup_audit.collector.emitter.queue import EventQueue
 from lookup_audit.collector.emitter.tally import Drop, EmitterStats, Tally
-from lookup_audit.collector.emitter.tracing import current_span_ids, describe_on_current_span
+from lookup_audit.collector.emitter.tracing import current_span, describe_on, ids_of
 from lookup_audit.collector.emitter.transport import MakeTransport
 from lookup_audit.collector.emitter.worker import Worker
-from lookup_audit.collector.redaction import Withheld, redactor_of
+from lookup_audit.collector.redaction import CONTENT_REMOVED, Withheld, redactor_of
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.names import EventType
 
@@ -79,7 +79,6 @@ class LookupEmitter:
         """Everything that belongs to one process."""
         config = self._config
         self._identity = Identity(config.service, config.service_version)
-        self._tally = Tally(self._count)
         wake = threading.Event()
         self._queue = EventQueue(
             max_events=config.max_queue_events,
@@ -87,6 +86,8 @@ class LookupEmitter:
             wake_at=config.batch_events,
             wake=wake,
         )
+        queue = self._queue
+        self._tally = Tally(lambda: queue.entered, self._count)
         self._worker = Worker(
             config, self._queue, wake, self._tally, self._prepare, self._make_transport
         )
@@ -160,41 +161,36 @@ class LookupEmitter:
         value = pack(completed)
         if len(value) > self._config.max_event_bytes:
             return Drop.TOO_LARGE
-        # Counted before it can be delivered, so that the account never shows more out than in.
-        self._tally.entered()
         if self._queue.put(Entry(kind, value), wait_seconds=self._config.block_seconds):
             return None
-        self._tally.withdrawn()
         return Drop.QUEUE_FULL
 
     def _complete(self, kind: EventType, event: Event) -> Mapping[str, Any]:
-        if isinstance(event, BaseModel):
+        # pydantic's own instance check is Python code, and nearly every event is a dict.
+        if type(event) is not dict and isinstance(event, BaseModel):
             event = event.model_dump(mode="json", exclude_none=True)
         added: dict[str, Any] = {}
-        if self._config.tenant is not None and event.get("tenant") is None:
-            added["tenant"] = self._config.tenant
-        if kind is not EventType.JUDGEMENT and event.get("trace_id", event.get("traceId")) is None:
-            ids = current_span_ids()
-            if ids is not None:
-                added["trace_id"] = ids.trace_id
-                if kind is EventType.LOOKUP:
-                    added["span_id"] = ids.span_id
+        config = self._config
+        if config.tenant is not None and event.get("tenant") is None:
+            added["tenant"] = config.tenant
         if kind is EventType.LOOKUP:
             service = self._identity.stamp(event.get("service"))
             if service is not None:
                 added["service"] = service
-            if self._config.set_span_attributes:
-                describe_on_current_span(event)
-        return {**event, **added}
+        span = current_span()
+        if span is not None:
+            if kind is not EventType.JUDGEMENT:
+                added |= ids_of(span, event, with_span=kind is EventType.LOOKUP)
+            if kind is EventType.LOOKUP and config.set_span_attributes:
+                describe_on(span, event)
+        return {**event, **added} if added else event
 
-    def _prepare(self, entry: Entry) -> Entry | Drop:
+    def _prepare(self, entry: Entry) -> Entry:
         value = to_json(entry.value)
         if self._config.redaction is not None:
             redacted = redactor_of(self._config.redaction).redact(value, entry.kind)
-            if isinstance(redacted, Withheld):
-                # Its number is missing from the sequence, which tells the receiver.
-                return Drop.REDACTION_FAILED
-            value = redacted
+            # What cannot be redacted goes on without its content and becomes a dead letter.
+            value = CONTENT_REMOVED if isinstance(redacted, Withheld) else redacted
         return Entry(entry.kind, value)
 
     def _complain(self, error: Exception) -> None:
@@ -230,8 +226,13 @@ class LookupEmitter:
             return
         patience = self._config.close_seconds if timeout_seconds is None else timeout_seconds
         deadline = time.monotonic() + patience
-        self.flush(patience)
-        self._worker.stop(max(0.0, deadline - time.monotonic()) + _JOIN_SECONDS)
+        try:
+            self.flush(patience)
+            self._worker.stop(max(0.0, deadline - time.monotonic()) + _JOIN_SECONDS)
+        except Exception as error:
+            # A disk that fails now must not fail the service's own shutdown.
+            logger.error("The emitter did not end in order: %s.", type(error).__name__)
+            logger.debug("Where it failed.", exc_info=True)
 
     def stats(self) -> EmitterStats:
         """What became of this process's events."""

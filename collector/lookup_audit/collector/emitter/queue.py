@@ -12,8 +12,11 @@ class EventQueue:
     Args:
         max_events: Most events.
         max_bytes: Most bytes of them together.
-        wake_at: Number of events from which on ``wake`` is set at once.
+        wake_at: Number of events with which ``wake`` is set at once.
         wake: Tells the reader that a batch is complete.
+
+    Attributes:
+        entered: How many events were ever taken.
     """
 
     def __init__(self, *, max_events: int, max_bytes: int, wake_at: int, wake: threading.Event):
@@ -23,7 +26,9 @@ class EventQueue:
         self._wake = wake
         self._entries: deque[Entry] = deque()
         self._bytes = 0
-        self._changed = threading.Condition(threading.Lock())
+        self.entered = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -41,19 +46,25 @@ class EventQueue:
     def put(self, entry: Entry, *, wait_seconds: float) -> bool:
         """Take an event; ``False`` where there is no room even after waiting."""
         size = len(entry.value)
-        with self._changed:
-            if not self._has_room(size):
-                if wait_seconds <= 0:
-                    return False
-                self._wake.set()
-                if not self._changed.wait_for(lambda: self._has_room(size), wait_seconds):
-                    return False
+        # The lock itself: a condition is entered by way of two more calls.
+        with self._lock:
+            if not self._has_room(size) and not self._wait_for_room(size, wait_seconds):
+                return False
             self._entries.append(entry)
             self._bytes += size
-            is_batch = len(self._entries) >= self._wake_at
-        if is_batch and not self._wake.is_set():
+            self.entered += 1
+            # Once for a batch: while the reader waits out an outage, every further wake-up would
+            # cost the caller a switch of threads.
+            is_batch = len(self._entries) == self._wake_at
+        if is_batch:
             self._wake.set()
         return True
+
+    def _wait_for_room(self, size: int, seconds: float) -> bool:
+        if seconds <= 0:
+            return False
+        self._wake.set()
+        return self._changed.wait_for(lambda: self._has_room(size), seconds)
 
     def _has_room(self, size: int) -> bool:
         return len(self._entries) < self._max_events and self._bytes + size <= self._max_bytes

@@ -15,7 +15,6 @@ class Drop(StrEnum):
     UNENCODABLE = "unencodable"
     CLOSED = "closed"
     UNSENT_AT_CLOSE = "unsent_at_close"
-    REDACTION_FAILED = "redaction_failed"
     INTERNAL_ERROR = "internal_error"
 
 
@@ -57,46 +56,34 @@ class Tally:
     """Counts from any thread.
 
     Args:
-        count: Also told of each: result, reason and number; for metrics.
+        entered: How many events were ever queued; the queue counts them under its own lock.
+        count: Told of each result, reason and number; for metrics.
     """
 
-    def __init__(self, count: Count | None = None):
+    def __init__(self, entered: Callable[[], int], count: Count | None = None):
+        self._queued = entered
         self._count = count or (lambda result, reason, number: None)
         self._changed = threading.Condition()
-        self._emitted = 0
+        self._refused = 0
         self._recovered = 0
         self._accepted = 0
         self._rejected: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
         self._retries = 0
         self._last_error = ""
-        self._entered = 0
         self._left = 0
-
-    def entered(self) -> None:
-        """One event was queued."""
-        with self._changed:
-            self._emitted += 1
-            self._entered += 1
 
     def refused_entry(self, reason: Drop) -> None:
         """One event was dropped at the door."""
         with self._changed:
-            self._emitted += 1
+            self._refused += 1
             self._dropped[reason] += 1
         self._count("dropped", reason, 1)
-
-    def withdrawn(self) -> None:
-        """The event was not queued after all; what it is instead is counted next."""
-        with self._changed:
-            self._emitted -= 1
-            self._entered -= 1
 
     def recovered(self, number: int) -> None:
         """Events of an earlier run were found."""
         with self._changed:
             self._recovered += number
-            self._entered += number
 
     def delivered(self, accepted: int, rejected: Counter[str]) -> None:
         """A batch has its answer."""
@@ -126,6 +113,10 @@ class Tally:
             self._retries += 1
             self._last_error = why
 
+    @property
+    def _entered(self) -> int:
+        return self._queued() + self._recovered
+
     def wait_until_settled(self, timeout_seconds: float) -> bool:
         """Whether all that was queued until now gets its answer in time."""
         with self._changed:
@@ -136,7 +127,7 @@ class Tally:
         """The account now."""
         with self._changed:
             return EmitterStats(
-                emitted=self._emitted,
+                emitted=self._queued() + self._refused,
                 recovered=self._recovered,
                 accepted=self._accepted,
                 rejected=dict(self._rejected),

@@ -5,7 +5,7 @@ query or a document is ever written to a span: those go through redaction, spans
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 try:
     from opentelemetry import context, trace
@@ -27,28 +27,25 @@ _ATTRIBUTES: Final = {
 }
 
 
-class SpanIds(NamedTuple):
-    """Where in the application's trace a lookup happened, in hex."""
-
-    trace_id: str
-    span_id: str
-
-
-def current_span_ids() -> SpanIds | None:
+def current_span() -> "trace.Span | None":
     """The current span, or ``None`` without one."""
     if not HAS_TRACING:
         return None
-    found = trace.get_current_span().get_span_context()
-    if not found.is_valid:
-        return None
-    return SpanIds(f"{found.trace_id:032x}", f"{found.span_id:016x}")
-
-
-def describe_on_current_span(event: Mapping[str, Any]) -> None:
-    """Write what the event says of the call on the current span, if that is being recorded."""
-    if not HAS_TRACING:
-        return
     span = trace.get_current_span()
+    return None if span is trace.INVALID_SPAN else span
+
+
+def ids_of(span: "trace.Span", event: Mapping[str, Any], *, with_span: bool) -> dict[str, str]:
+    """Where in the application's trace an event happened, unless it says so itself; in hex."""
+    found = span.get_span_context()
+    if not found.is_valid or event.get("trace_id", event.get("traceId")) is not None:
+        return {}
+    ids = {"trace_id": f"{found.trace_id:032x}"}
+    return ids | {"span_id": f"{found.span_id:016x}"} if with_span else ids
+
+
+def describe_on(span: "trace.Span", event: Mapping[str, Any]) -> None:
+    """Write what the event says of the call on a span, if that is being recorded."""
     if not span.is_recording():
         return
     attributes: dict[str, Any] = {"gen_ai.operation.name": "retrieval"}

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _ADOPT_SECONDS = 10.0
 
-Prepare = Callable[[Entry], Entry | Drop]
+Prepare = Callable[[Entry], Entry]
 
 
 class Worker:
@@ -40,7 +40,7 @@ class Worker:
         queue: Where events come from.
         wake: Set when a batch is complete or somebody waits.
         tally: The account.
-        prepare: Turns a packed event into the JSON that is stored and sent, or says why not.
+        prepare: Turns a packed event into the JSON that is stored and sent.
         make_transport: Makes the transport, once.
     """
 
@@ -174,15 +174,11 @@ class Worker:
         ready = []
         for entry in entries:
             try:
-                prepared = self._prepare(entry)
+                ready.append(self._prepare(entry))
             except Exception as error:
                 # Without the text: it may quote the event.
                 logger.error("An event could not be prepared: %s.", type(error).__name__)
-                prepared = Drop.INTERNAL_ERROR
-            if isinstance(prepared, Entry):
-                ready.append(prepared)
-            else:
-                self._tally.lost(prepared, 1)
+                self._tally.lost(Drop.INTERNAL_ERROR, 1)
         self._backlog.append(ready)
 
     def _next_batch(self) -> list[Entry]:

@@ -28,6 +28,8 @@ _HASHED = re.compile(r"hmac:[0-9a-f]{32}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _LONG_NUMBER: Final = 10**9
 _DROPPED: Final = object()
+# What a sender puts in the place of an event that it could not redact; a collector knows it.
+CONTENT_REMOVED: Final = b'{"lookup_audit":"redaction failed, content removed"}'
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -365,3 +366,37 @@ def test_the_token_is_never_shown() -> None:
         assert "la_secret" not in repr(emitter._config)
     finally:
         emitter.close(0)
+
+
+def test_a_spool_that_cannot_be_had_leaves_events_in_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no directory")
+    transport = SteeredTransport()
+    with emitting(transport, spool_dir=tmp_path / "file") as emitter:
+        emitter.emit(make_lookup())
+        assert emitter.flush()
+    assert len(transport.received) == 1
+    assert "cannot be used, events stay in memory" in caplog.text
+    caplog.clear()
+
+
+def test_events_of_an_earlier_run_are_delivered_first_and_counted(tmp_path: Path) -> None:
+    first = SteeredTransport(lambda kind, values: TryAgain("down"))
+    events = [make_lookup() for _ in range(30)]
+    with emitting(first, spool_dir=tmp_path) as emitter:
+        for event in events[:20]:
+            emitter.emit(event)
+        emitter.close(0.2)
+        assert emitter.stats().dropped == {}
+        assert emitter.stats().pending == 20
+        assert accounted(emitter.stats())
+    second = SteeredTransport()
+    with emitting(second, spool_dir=tmp_path) as emitter:
+        for event in events[20:]:
+            emitter.emit(event)
+        emitter.close(5)
+        stats = emitter.stats()
+    assert second.events == events
+    assert (stats.recovered, stats.emitted, stats.accepted) == (20, 10, 30)
+    assert accounted(stats)

@@ -187,25 +187,27 @@ def test_a_redactor_that_fails_makes_a_dead_letter_without_content(
     caplog.clear()
 
 
-def test_a_redactor_that_fails_in_the_service_sends_nothing_and_counts_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_redactor_that_fails_in_the_service_sends_an_empty_event_that_is_dead_lettered(
+    collector: Running,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(text: str, patterns: object) -> str:
         raise RuntimeError(text)
 
+    collector.records.clear()
     monkeypatch.setattr(redactor, "scrub", fail)
-    transport = SteeredTransport()
-    emitter = LookupEmitter(
-        "http://unused.example",
-        make_transport=lambda: transport,
-        spool_dir=tmp_path,
-        redaction=CONFIG,
-    )
-    emitter.emit(make_lookup())
-    emitter.flush(5)
-    emitter.close(5)
-    assert emitter.stats().dropped == {"redaction_failed": 1}
-    assert transport.received == []
+    with LookupEmitter(collector.server.url, spool_dir=tmp_path, redaction=CONFIG) as emitter:
+        emitter.emit(make_lookup(tenant="nobody-may-see"))
+        assert emitter.flush(10)
+        kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert b"nobody-may-see" not in kept
+    (record,) = collector.records
+    assert record.value == b"{}"
+    message = make_message(record.value, topic=record.topic, headers=record.headers)
+    (letter,) = make_encoder().encode([message]).dead_letters
+    assert letter.rejected.reason is Reason.REDACTION_FAILED
     caplog.clear()
 
 
