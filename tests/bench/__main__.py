@@ -9,6 +9,7 @@ import argparse
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.embedded.broker import EmbeddedBroker
-from tests.bench import latency, memory, otlp, queries
+from tests.bench import emitter, latency, memory, otlp, queries
 from tests.bench.load import events, publish
 from tests.bench.measure import Task, run_child
 from tests.bench.table import Goal, render
@@ -153,6 +154,41 @@ def _memory(args: argparse.Namespace) -> list[Goal]:
     return goals
 
 
+def _emitter(args: argparse.Namespace) -> list[Goal]:
+    seconds = args.seconds or emitter.SECONDS
+    command = [sys.executable, "-m", "tests.bench.emitter", "receive"]
+    goals = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None
+        url = f"http://127.0.0.1:{receiver.stdout.readline().strip()}"
+        sides: dict[str, dict[str, Any]] = {
+            "to a collector": {"url": url},
+            "over a spool": {"url": url, "spool": True},
+            "collector away": {"url": "http://127.0.0.1:9", "max_queue_events": 2_000},
+        }
+        for name, options in sides.items():
+            with tempfile.TemporaryDirectory(prefix="lookup-audit-bench-") as directory:
+                count = seconds * emitter.EVENTS_PER_SECOND
+                found = run_child("emitter", Task(directory, events=count, options=options))
+            goals.append(_call_time(name, found))
+        receiver.terminate()
+    return goals
+
+
+def _call_time(name: str, found: dict[str, Any]) -> Goal:
+    def at(kind: str, share: float) -> float:
+        times = found[kind]
+        return float(times[int(len(times) * share)]) / 1000
+
+    absolute = (
+        f"p50 {at('wall', 0.5):.0f}, p99 {at('wall', 0.99):.0f} us; CPU p99 "
+        f"{at('cpu', 0.99):.0f} us; grew {found['grown'] / 1e6:.0f} MB; "
+        f"{found['dropped']} dropped"
+    )
+    what = f"emit(), 8 kB at {emitter.EVENTS_PER_SECOND}/s, {name}, p99"
+    return Goal(what, absolute, at("wall", 0.99), "us", "<", 50.0)
+
+
 def _queries(args: argparse.Namespace) -> list[Goal]:
     with tempfile.TemporaryDirectory(prefix="lookup-audit-bench-") as directory:
         found = run_child("queries", Task(directory, events=args.stored))
@@ -192,6 +228,7 @@ _OTHERS: dict[str, Callable[[argparse.Namespace], list[Goal]]] = {
     "latency": _latency,
     "otlp": _otlp,
     "memory": _memory,
+    "emitter": _emitter,
     "queries": _queries,
     "replay": _replay,
 }

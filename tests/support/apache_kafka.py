@@ -191,6 +191,36 @@ class ApacheKafka:
         self.stop()
 
 
+def javac() -> Path:
+    """The compiler beside the JVM.
+
+    Raises:
+        UnavailableError: Only a runtime is installed.
+    """
+    compiler = _java().with_name("javac")
+    if not compiler.exists():
+        raise UnavailableError(f"no javac beside {_java()}; install a JDK")
+    return compiler
+
+
+def java() -> Path:
+    """The JVM.
+
+    Raises:
+        UnavailableError: There is none, or an older one.
+    """
+    return _java()
+
+
+def class_path() -> str:
+    """Kafka's jars, kafka-clients among them, as the JVM's tools take them.
+
+    Raises:
+        UnavailableError: They cannot be had.
+    """
+    return f"{_jars()}/*"
+
+
 def _jvm() -> list[str]:
     """The command up to the main class; the jars are a wildcard of the JVM's, not of a shell."""
     options = ["-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from opentelemetry.trace import NoOpTracerProvider
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -33,6 +34,7 @@ from lookup_audit.collector.pressure import Budget, OverloadedError
 from lookup_audit.collector.publishing import Health, Publisher
 from lookup_audit.collector.split import TooManyEventsError
 from lookup_audit.collector.telemetry import IngestMetrics, Telemetry, TimeRequests, make_telemetry
+from lookup_audit.collector.tracing import TracedPublisher
 from lookup_audit.schemas.errors import Rejected, UnavailableError
 from lookup_audit.schemas.names import EventType
 
@@ -75,6 +77,9 @@ def make_app(
         open_paths: Of these, the ones that look at tokens themselves or show nothing stored.
     """
     telemetry = telemetry or make_telemetry()
+    if not isinstance(telemetry.tracer_provider, NoOpTracerProvider):
+        tracer = telemetry.tracer_provider.get_tracer("lookup_audit.collector")
+        publisher = TracedPublisher(publisher, tracer, server=config.bootstrap_servers[0])
     metrics = IngestMetrics(
         telemetry.meter_provider,
         pending=lambda: publisher.pending,

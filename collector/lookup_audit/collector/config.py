@@ -19,10 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from lookup_audit.collector.redaction import RedactionConfig
+from lookup_audit.collector.settings import MEBIBYTE, mistakes, split_commas
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 
-MEBIBYTE = 1024 * 1024
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 # What the publisher itself decides: the promise to callers rests on these.
@@ -42,12 +43,6 @@ OWN_KAFKA_OPTIONS = frozenset(
 )
 
 
-def _split_commas(value: object) -> object:
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
 class CollectorConfig(BaseModel):
     """Settings of the collector; the defaults suit one machine and a broker beside it."""
 
@@ -55,7 +50,7 @@ class CollectorConfig(BaseModel):
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless tokens exist")
     port: int = Field(4318, ge=0, le=65535, description="port to listen on; 0 takes a free one")
-    bootstrap_servers: Annotated[tuple[str, ...], BeforeValidator(_split_commas)] = Field(
+    bootstrap_servers: Annotated[tuple[str, ...], BeforeValidator(split_commas)] = Field(
         ("127.0.0.1:9092",), description="Kafka brokers to start from, host:port"
     )
     kafka_options: dict[str, Any] = Field(
@@ -100,6 +95,9 @@ class CollectorConfig(BaseModel):
     retention_days: int = Field(
         DEFAULT_RETENTION_DAYS, ge=1, description="events older than this are refused as expired"
     )
+    redaction: RedactionConfig | None = Field(
+        None, description="what is hashed, dropped or replaced before anything is written"
+    )
 
     @classmethod
     def load(cls, **values: Any) -> "CollectorConfig":
@@ -111,11 +109,7 @@ class CollectorConfig(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            mistakes = [
-                ": ".join([*map(str, e["loc"]), e["msg"].removeprefix("Value error, ")])
-                for e in error.errors(include_url=False)
-            ]
-            raise ConfigError("\n".join(mistakes)) from error
+            raise ConfigError(mistakes(error)) from error
 
     @field_validator("bootstrap_servers")
     @classmethod
@@ -153,6 +147,11 @@ class CollectorConfig(BaseModel):
         unsafe = unsafe_bind(self.host, self.token_hashes)
         if unsafe:
             problems.append(unsafe)
+        if self.redaction is not None and self.otlp_spool_dir is not None:
+            problems.append(
+                "otlp_spool_dir keeps spans as they came, before redaction; leave it out, so that "
+                "no span waits for its parents"
+            )
         if self.max_event_bytes > self.max_body_bytes:
             problems.append("max_event_bytes is above max_body_bytes; raise max_body_bytes")
         if self.max_in_flight_bytes < self.max_body_bytes:

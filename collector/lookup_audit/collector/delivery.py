@@ -3,6 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Protocol
+
+
+class Settles(Protocol):
+    """Is told what became of each record of a batch."""
+
+    def settle(self, index: int, outcome: object) -> None:
+        """Note what became of one record: an exception, or anything else for success."""
+        ...
 
 
 class Delivery:

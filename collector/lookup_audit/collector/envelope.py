@@ -15,9 +15,11 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from lookup_audit.collector.publishing import OutgoingRecord
+from lookup_audit.collector.redaction import Withheld
 from lookup_audit.schemas.decode import Decoded
 from lookup_audit.schemas.fields import format_instant
-from lookup_audit.schemas.names import EventType, Header, Topic
+from lookup_audit.schemas.names import REDACTION_FAILED, EventType, Header, Topic
+from lookup_audit.schemas.publish import EVENTS, schema_uri
 
 TOPICS: Final[Mapping[EventType, Topic]] = {
     EventType.LOOKUP: Topic.RESULTS,
@@ -30,6 +32,11 @@ ID_FIELDS: Final[Mapping[EventType, str]] = {
     EventType.JUDGEMENT: "judgement_id",
 }
 
+SCHEMAS: Final[Mapping[EventType, str]] = {
+    event_type: schema_uri(name) for event_type, name in EVENTS.items()
+}
+
+_NO_CONTENT: Final = b"{}"
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _TRACE_PARENT = re.compile(
@@ -64,8 +71,12 @@ def read_trace_parent(value: str | None) -> str:
     return text if _TRACE_PARENT.fullmatch(text) else ""
 
 
-def wrap(decoded: Decoded[Any], event_type: EventType, arrival: Arrival) -> OutgoingRecord:
-    """Make the record of one accepted event."""
+def wrap(
+    decoded: Decoded[Any] | Withheld, event_type: EventType, arrival: Arrival
+) -> OutgoingRecord:
+    """Make the record of one accepted event, or of one that is to become a dead letter."""
+    if isinstance(decoded, Withheld):
+        return _without_content(event_type, arrival)
     record = decoded.record
     event_id: str = getattr(record, ID_FIELDS[event_type])
     trace_id: str = getattr(record, "trace_id", None) or ""
@@ -75,6 +86,7 @@ def wrap(decoded: Decoded[Any], event_type: EventType, arrival: Arrival) -> Outg
         Header.ID: event_id,
         Header.SOURCE: source_urn(record),
         Header.TYPE: event_type,
+        Header.DATA_SCHEMA: SCHEMAS[event_type],
         Header.TIME: record.occurred_at,
         Header.RECORDED_TIME: format_instant(arrival.received_at),
         **_trace_headers(trace_id.lower(), getattr(record, "span_id", None) or "", arrival),
@@ -85,6 +97,38 @@ def wrap(decoded: Decoded[Any], event_type: EventType, arrival: Arrival) -> Outg
         topic=TOPICS[event_type],
         key=(trace_id or event_id).encode(),
         value=decoded.raw,
+        headers=tuple((str(name), value.encode()) for name, value in headers.items()),
+        event_id=event_id,
+    )
+
+
+def is_without_content(record: OutgoingRecord) -> bool:
+    """Whether a record stands for an event that could not be redacted."""
+    # A look at the value spares most records the look through their headers.
+    return record.value == _NO_CONTENT and (
+        (str(Header.REDACTION), REDACTION_FAILED.encode()) in record.headers
+    )
+
+
+def _without_content(event_type: EventType, arrival: Arrival) -> OutgoingRecord:
+    """The record of an event that could not be redacted: the processor dead-letters it.
+
+    Nothing of the event is in it, not even its id or its trace.
+    """
+    event_id = f"withheld-{_new_id(16)}"
+    headers = {
+        Header.CONTENT_TYPE: "application/json",
+        Header.SPEC_VERSION: "1.0",
+        Header.ID: event_id,
+        Header.SOURCE: _urn("", ""),
+        Header.TYPE: event_type,
+        Header.RECORDED_TIME: format_instant(arrival.received_at),
+        Header.REDACTION: REDACTION_FAILED,
+    }
+    return OutgoingRecord(
+        topic=TOPICS[event_type],
+        key=event_id.encode(),
+        value=_NO_CONTENT,
         headers=tuple((str(name), value.encode()) for name, value in headers.items()),
         event_id=event_id,
     )

@@ -15,6 +15,7 @@ import msgspec
 from lookup_audit.collector.config import CollectorConfig
 from lookup_audit.collector.envelope import ID_FIELDS, Arrival, wrap
 from lookup_audit.collector.publishing import OutgoingRecord
+from lookup_audit.collector.redaction import Withheld, redactor_of
 from lookup_audit.collector.split import split
 from lookup_audit.schemas.decode import CODECS, Decoded
 from lookup_audit.schemas.errors import Rejected
@@ -86,8 +87,16 @@ def sort_events(
 
 def decide(
     raw: bytes, event_type: EventType, *, config: CollectorConfig, arrival: Arrival
-) -> Decoded[Any] | Rejected:
-    """Accept one event or say why not; never raises for any bytes."""
+) -> Decoded[Any] | Withheld | Rejected:
+    """Accept one event or say why not; never raises for any bytes.
+
+    Where redaction is configured, what comes back is redacted, or withheld where that failed.
+    """
+    if len(raw) <= config.max_event_bytes and config.redaction is not None:
+        redacted = redactor_of(config.redaction).redact(raw, event_type)
+        if isinstance(redacted, Withheld):
+            return redacted
+        raw = redacted
     if len(raw) > config.max_event_bytes:
         message = (
             f"the event has {len(raw)} bytes, more than {config.max_event_bytes}; shorten its texts"

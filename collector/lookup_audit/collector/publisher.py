@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
@@ -18,7 +18,7 @@ from kafka import KafkaAdminClient, KafkaProducer, errors
 from kafka.net.compat import KafkaNetClient
 
 from lookup_audit.collector.config import CollectorConfig
-from lookup_audit.collector.delivery import Delivery
+from lookup_audit.collector.delivery import Delivery, Settles
 from lookup_audit.collector.envelope import TOPICS
 from lookup_audit.collector.pressure import Budget
 from lookup_audit.collector.publishing import Health, OutgoingRecord, too_large
@@ -46,7 +46,7 @@ _REFUSED = (errors.InvalidRecordError, errors.InvalidTimestampError, errors.Poli
 class Session(Protocol):
     """One connection to the broker, used until it fails once."""
 
-    def send(self, records: Sequence[OutgoingRecord], delivery: Delivery) -> None:
+    def send(self, records: Sequence[OutgoingRecord], delivery: Settles) -> None:
         """Hand records over; settle each when the broker has answered. May block for a while."""
         ...
 
@@ -73,10 +73,7 @@ class KafkaPublisher:
         *,
         connect: "Callable[[CollectorConfig], Session] | None" = None,
     ):
-        unknown = sorted(config.kafka_options.keys() - KafkaProducer.DEFAULT_CONFIG.keys())
-        if unknown:
-            names = ", ".join(unknown)
-            raise ConfigError(f"kafka_options: kafka-python has no option {names}; leave it out")
+        check_options(config.kafka_options)
         self._config = config
         self._connect_session = connect or KafkaSession
         self._budget = Budget(
@@ -118,10 +115,10 @@ class KafkaPublisher:
         if session is None:
             raise UnavailableError(f"Kafka is not available: {self._detail}")
         outcomes = await self._send(session, records)
-        answers = [_refusal(r, e) for r, e in zip(records, outcomes, strict=True)]
+        answers = [refusal(r, e) for r, e in zip(records, outcomes, strict=True)]
         if any(answers):
             # A broker refuses a whole batch for one bad record; the good ones go again.
-            again = [i for i, e in enumerate(outcomes) if _is_neighbour(e)]
+            again = [i for i, e in enumerate(outcomes) if is_neighbour(e)]
             for index, answer in zip(
                 again, await self.publish([records[i] for i in again]), strict=True
             ):
@@ -129,7 +126,7 @@ class KafkaPublisher:
                 outcomes[index] = None
         broken = next((e for e in outcomes if e is not None and _verdict(e) is None), None)
         if broken is not None:
-            if not _is_neighbour(broken):
+            if not is_neighbour(broken):
                 self._retire(session, f"{type(broken).__name__}: {broken}")
             raise UnavailableError(f"Kafka did not confirm: {type(broken).__name__}")
         return answers
@@ -218,6 +215,18 @@ class KafkaPublisher:
         return 0.0
 
 
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that the client does not know.
+
+    Raises:
+        ConfigError: Naming them.
+    """
+    unknown = sorted(options.keys() - KafkaProducer.DEFAULT_CONFIG.keys())
+    if unknown:
+        names = ", ".join(unknown)
+        raise ConfigError(f"kafka_options: kafka-python has no option {names}; leave it out")
+
+
 def _verdict(error: BaseException) -> Reason | None:
     """Why the broker refuses the record itself; ``None`` if the fault is not the record's."""
     if isinstance(error, _TOO_LARGE):
@@ -225,12 +234,14 @@ def _verdict(error: BaseException) -> Reason | None:
     return Reason.REJECTED_BY_STORE if isinstance(error, _REFUSED) else None
 
 
-def _is_neighbour(error: BaseException | None) -> bool:
+def is_neighbour(error: BaseException | None) -> bool:
+    """Whether a record failed only for another one of its batch."""
     # kafka-python gives the other records of a refused batch a plain KafkaError.
     return type(error) is errors.KafkaError
 
 
-def _refusal(record: OutgoingRecord, error: BaseException | None) -> Rejected | None:
+def refusal(record: OutgoingRecord, error: BaseException | None) -> Rejected | None:
+    """Why the broker refuses the record itself, or ``None`` if it does not."""
     verdict = _verdict(error) if error is not None else None
     if verdict is None:
         return None
@@ -315,7 +326,7 @@ class KafkaSession:
                 client.close()
             raise
 
-    def send(self, records: Sequence[OutgoingRecord], delivery: Delivery) -> None:
+    def send(self, records: Sequence[OutgoingRecord], delivery: Settles) -> None:
         """Give records to the producer; blocks for a fifth of the publish timeout at most."""
         for index, record in enumerate(records):
             try:

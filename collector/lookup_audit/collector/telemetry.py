@@ -5,20 +5,25 @@ never becomes one. Names follow OpenTelemetry's conventions; Prometheus sees
 ``lookup_audit.ingest.events`` as ``lookup_audit_ingest_events_total``.
 """
 
+import os
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
+from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.trace import NoOpTracerProvider, TracerProvider
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lookup_audit.collector.envelope import is_without_content
 from lookup_audit.collector.ingest import Sorted
 from lookup_audit.collector.publishing import OutgoingRecord
+from lookup_audit.collector.tracing import make_tracer_provider, wants_export
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _DURATIONS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
@@ -32,26 +37,44 @@ class Telemetry:
     Args:
         meter_provider: Makes the instruments; shared by all stages of one process.
         registry: What ``/metrics`` prints.
+        tracer_provider: Makes the spans; they go where the environment says, or nowhere.
     """
 
     meter_provider: MeterProvider
     registry: CollectorRegistry
+    tracer_provider: TracerProvider = field(default_factory=NoOpTracerProvider)
 
     def render(self) -> bytes:
         """The metrics as Prometheus text."""
         return generate_latest(self.registry)
 
 
-def make_telemetry(service_name: str = "lookup-audit-collector") -> Telemetry:
-    """Metrics with a registry of their own, so that two in one process do not mix."""
+def make_telemetry(
+    service_name: str = "lookup-audit-collector", environ: Mapping[str, str] = os.environ
+) -> Telemetry:
+    """Metrics with a registry of their own, so that two in one process do not mix.
+
+    Metrics and spans also go out by OTLP where ``OTEL_EXPORTER_OTLP_ENDPOINT`` says where to.
+
+    Args:
+        service_name: ``service.name`` of both.
+        environ: Variables of the process.
+    """
     registry = CollectorRegistry()
-    reader = PrometheusMetricReader(registry=registry, scope_info_enabled=False)
+    readers: list[MetricReader] = [
+        PrometheusMetricReader(registry=registry, scope_info_enabled=False)
+    ]
+    if wants_export("METRICS", environ):
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter()))
     provider = SdkMeterProvider(
-        [reader],
+        readers,
         resource=Resource.create({"service.name": service_name}),
-        shutdown_on_exit=False,
+        # What is only scraped has nothing to flush.
+        shutdown_on_exit=len(readers) > 1,
     )
-    return Telemetry(provider, registry)
+    return Telemetry(provider, registry, make_tracer_provider(service_name, environ))
 
 
 class IngestMetrics:
@@ -103,6 +126,11 @@ class IngestMetrics:
         )
         self._vectors = meter.create_counter(
             "lookup_audit.ingest.vectors.dropped", "{vector}", "Embeddings left out of spans"
+        )
+        self._withheld = meter.create_counter(
+            "lookup_audit.ingest.withheld",
+            "{event}",
+            "Events whose redaction failed; they are dead letters without content",
         )
         meter.create_observable_gauge(
             "lookup_audit.ingest.queue.size", [observe], "{event}", "Events not yet confirmed"
@@ -180,6 +208,8 @@ class IngestMetrics:
         }
         if error:
             attributes["error.type"] = error
+        elif withheld := sum(map(is_without_content, records)):
+            self._withheld.add(withheld)
         self._sends.record(seconds, attributes)
 
     def time_request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -24,7 +24,7 @@ from lookup_audit.processors.columns import Row
 from lookup_audit.processors.merge import merge
 from lookup_audit.schemas.decode import CODECS, Decoded, guess_outcome_type
 from lookup_audit.schemas.errors import Rejected
-from lookup_audit.schemas.names import EventType, Header, Reason, Topic
+from lookup_audit.schemas.names import REDACTION_FAILED, EventType, Header, Reason, Topic
 from lookup_audit.schemas.ruleset import Registry, stated_ruleset
 from lookup_audit.schemas.timeliness import is_late, untimely
 from lookup_audit.schemas.verdict import AuditedLookup, audit
@@ -104,6 +104,13 @@ class Encoder:
     def _decode(self, message: Message, event_type: EventType | None) -> Decoded[Any] | Rejected:
         if message.value is None:
             return Rejected(Reason.TOMBSTONE, "", "the record has no value (a tombstone)")
+        if (Header.REDACTION, REDACTION_FAILED.encode()) in message.headers:
+            return Rejected(
+                Reason.REDACTION_FAILED,
+                "",
+                "the event could not be redacted and its content was removed at the door; the "
+                "collector's log tells when, and the sender has the event",
+            )
         if event_type is None:
             return Rejected(
                 Reason.UNKNOWN_TYPE,

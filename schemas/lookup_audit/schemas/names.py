@@ -56,6 +56,7 @@ class Header(StrEnum):
     DATA_SCHEMA = "ce_dataschema"
     TRACE_PARENT = "traceparent"
     TRACE_STATE = "tracestate"
+    REDACTION = "lookup-audit-redaction"
     DLQ_REASON = "dlq.reason"
     DLQ_FIELD = "dlq.field"
     DLQ_MESSAGE = "dlq.message"
@@ -66,6 +67,9 @@ class Header(StrEnum):
     DLQ_ATTEMPT = "dlq.attempt"
     DLQ_VALUE_BYTES = "dlq.value.bytes"
 
+
+# Value of the header that asks the processor to dead-letter a record without content.
+REDACTION_FAILED: Final = "failed"
 
 Mode = Literal["dense", "hybrid", "lexical", "unknown"]
 Level = Literal["PRECISE", "HIGHLY_RELEVANT", "REFERENCE", "NONE"]
@@ -131,6 +135,7 @@ class Reason(StrEnum):
     FUTURE_TIME = "future_time"
     EXPIRED = "expired"
     REJECTED_BY_STORE = "rejected_by_store"
+    REDACTION_FAILED = "redaction_failed"
     INTERNAL_ERROR = "internal_error"
 
 

@@ -46,6 +46,9 @@ class AnswerOutcome(Record):
     claims: tuple[Claim, ...] | None = None
     refusal: Refusal | None = None
     answer_model: Name | None = None
+    degradations: tuple[Name, ...] | None = Field(
+        default=None, description="what was redacted, such as redacted:claims.*.text"
+    )
 
 
 class Judge(Record):
@@ -67,3 +70,6 @@ class Judgement(Record):
     source: JudgementSource
     judge: Judge | None = None
     comment: str | None = None
+    degradations: tuple[Name, ...] | None = Field(
+        default=None, description="what was redacted, such as redacted:comment"
+    )

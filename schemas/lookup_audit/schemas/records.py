@@ -264,6 +264,7 @@ class AnswerOutcome(Struct, kw_only=True):
     claims: list[Claim] | None = None
     refusal: Refusal | None = None
     answer_model: Name | None = None
+    degradations: list[Name] | None = None
 
 
 class Judge(Struct):
@@ -285,6 +286,7 @@ class Judgement(Struct, kw_only=True):
     source: JudgementSource
     judge: Judge | None = None
     comment: str | None = None
+    degradations: list[Name] | None = None
 
 
 EventRecord = LookupResult | AnswerOutcome | Judgement

@@ -16,6 +16,7 @@ from lookup_audit.schemas.checks import (
     recomputed_level,
 )
 from lookup_audit.schemas.decode import Decoded
+from lookup_audit.schemas.event_paths import REDACTION_WORDS
 from lookup_audit.schemas.fields import Unit
 from lookup_audit.schemas.finding import Finding
 from lookup_audit.schemas.names import (
@@ -36,7 +37,7 @@ from lookup_audit.schemas.ruleset import Registry
 from lookup_audit.schemas.timeliness import is_storable_time
 
 # What a producer says of itself is a column; only known words may become one.
-_SOURCE_DEGRADATIONS = frozenset(map(str, SourceDegradation))
+_SOURCE_DEGRADATIONS = frozenset(map(str, SourceDegradation)) | REDACTION_WORDS
 
 
 class Verdict(BaseModel):
@@ -51,7 +52,8 @@ class Verdict(BaseModel):
         failures: ``check:reason@place`` of each failed check.
         unverifiable: ``check:reason@place`` of each check with a missing input.
         source_degradations: What the source could not tell, from
-            :class:`lookup_audit.schemas.names.SourceDegradation`.
+            :class:`lookup_audit.schemas.names.SourceDegradation`, and what was redacted, such as
+            ``redacted:query.text``.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -113,7 +115,7 @@ def audit(decoded: Decoded[LookupResult], registry: Registry) -> AuditedLookup:
         decoded: An accepted lookup.
         registry: The rulesets that should be in force.
     """
-    if not decoded.unknown_fields and not decoded.notes:
+    if not (decoded.unknown_fields or decoded.notes or decoded.record.degradations):
         found = plain(decoded.record, registry)
         if found is not None and not _rrf_above_maximum(decoded.record):
             return _passed(decoded, found)

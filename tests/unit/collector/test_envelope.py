@@ -50,6 +50,7 @@ def test_a_lookup_gets_cloudevents_headers_in_binary_mode() -> None:
         "ce_id": "保-1",
         "ce_source": "urn:lookup-audit:a%20c:kb-retrieval",
         "ce_type": "lookup_audit.lookup_result.v1",
+        "ce_dataschema": "https://lookup-audit.dev/schemas/lookup-result/1.0.json",
         "ce_time": "2026-11-30T11:00:00Z",
         "ce_recordedtime": "2026-11-30T12:00:00.250000Z",
         "ce_subject": TRACE,

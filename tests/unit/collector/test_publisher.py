@@ -10,7 +10,7 @@ import pytest
 from kafka import errors
 
 from lookup_audit.collector.config import CollectorConfig
-from lookup_audit.collector.delivery import Delivery
+from lookup_audit.collector.delivery import Settles
 from lookup_audit.collector.pressure import OverloadedError
 from lookup_audit.collector.publisher import KafkaPublisher
 from lookup_audit.collector.publishing import OutgoingRecord
@@ -37,9 +37,9 @@ class ScriptedSession:
         self.probes = list(probes)
         self.sent: list[list[str]] = []
         self.closed = threading.Event()
-        self._silent: list[tuple[Delivery, int]] = []
+        self._silent: list[tuple[Settles, int]] = []
 
-    def send(self, records: Sequence[OutgoingRecord], delivery: Delivery) -> None:
+    def send(self, records: Sequence[OutgoingRecord], delivery: Settles) -> None:
         self.sent.append([r.event_id for r in records])
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         outcomes = answer(records)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lookup_audit.collector.auth import load_token_hashes
 from lookup_audit.collector.config import CollectorConfig
+from lookup_audit.collector.redaction import load_redaction
 from lookup_audit.collector.server import serve
 from lookup_audit.deploy.cli.options import (
     add_kafka,
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             bootstrap_servers=args.bootstrap,
             kafka_options=kafka_options(),
             token_hashes=load_token_hashes(args.tokens, os.environ),
+            redaction=load_redaction(args.redaction, os.environ),
             retention_days=args.retention_days,
             otlp_spool_dir=args.otlp_spool,
         )

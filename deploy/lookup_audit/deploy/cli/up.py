@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from lookup_audit.collector.auth import load_token_hashes
+from lookup_audit.collector.redaction import load_redaction
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.cli.drift_options import add_drift, drift_settings
 from lookup_audit.deploy.cli.options import add_data_dir, make_parser
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_http(made: argparse.ArgumentParser) -> None:
-    """``--host``, ``--port`` and ``--tokens``."""
+    """``--host``, ``--port``, ``--tokens`` and ``--redaction``."""
     made.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
     made.add_argument(
         "--port", type=int, default=4318, help="HTTP port, 0 for any (default: %(default)s)"
@@ -45,6 +46,12 @@ def add_http(made: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="bearer tokens, one a line; also LOOKUP_AUDIT_TOKENS",
+    )
+    made.add_argument(
+        "--redaction",
+        type=Path,
+        metavar="FILE",
+        help="what is redacted before anything is written, JSON; also LOOKUP_AUDIT_REDACTION",
     )
 
 
@@ -57,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         port=args.port,
         broker_port=args.broker_port,
         token_hashes=load_token_hashes(args.tokens, os.environ),
+        redaction=load_redaction(args.redaction, os.environ),
         drift=drift_settings(args),
         webhook=args.webhook,
         webhook_token=os.environ.get("LOOKUP_AUDIT_WEBHOOK_TOKEN"),

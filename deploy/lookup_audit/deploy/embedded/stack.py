@@ -19,6 +19,7 @@ from lookup_audit.collector.app import make_app
 from lookup_audit.collector.config import CollectorConfig
 from lookup_audit.collector.publisher import KafkaPublisher
 from lookup_audit.collector.publishing import Health
+from lookup_audit.collector.redaction import RedactionConfig
 from lookup_audit.collector.server import CollectorServer, bind
 from lookup_audit.collector.telemetry import Telemetry, make_telemetry
 from lookup_audit.deploy import wiring
@@ -60,6 +61,7 @@ class StackConfig:
         port: HTTP port, 0 for a free one.
         broker_port: Port of the embedded broker on loopback, ``None`` for a free one.
         token_hashes: See the collector's config.
+        redaction: See the collector's config.
         processor: When batches are stored.
         appointments: Rulesets to put in force before the first event.
         drift: When to raise drift alarms.
@@ -73,6 +75,7 @@ class StackConfig:
     port: int = 4318
     broker_port: int | None = None
     token_hashes: tuple[str, ...] = ()
+    redaction: RedactionConfig | None = None
     processor: ProcessorConfig = field(default=_PROCESSOR)
     appointments: tuple[Appointment, ...] = ()
     drift: DriftConfig = field(default=DriftConfig())
@@ -153,9 +156,11 @@ class Stack:
             host=self._config.host,
             port=self._config.port,
             token_hashes=self._config.token_hashes,
+            redaction=self._config.redaction,
             retention_days=self._config.processor.retention_days,
             bootstrap_servers=("127.0.0.1:1",),
-            otlp_spool_dir=self._config.data_dir / "otlp",
+            # Spans that wait are on disk as they came.
+            otlp_spool_dir=None if self._config.redaction else self._config.data_dir / "otlp",
         )
         self._broker.start()
         wiring.make_topics(self._broker.bootstrap)
