@@ -111,3 +111,10 @@ def test_a_chunk_that_was_dropped_before_it_was_kept_is_a_duplicate() -> None:
     decoded = accepted(make_lookup(candidates=[dropped, kept]))
     assert audit(decoded, DEFAULT_REGISTRY) == audit_fully(decoded, DEFAULT_REGISTRY)
     assert audit(decoded, DEFAULT_REGISTRY).duplicates == [False, True]
+
+
+@pytest.mark.parametrize("mode", ["lexical", "unknown"])
+def test_a_mode_without_a_rule_is_left_to_the_full_rules(mode: str) -> None:
+    decoded = accepted(make_lookup(mode=mode))
+    assert plain(decoded.record, DEFAULT_REGISTRY) is None
+    assert audit(decoded, DEFAULT_REGISTRY) == audit_fully(decoded, DEFAULT_REGISTRY)
