@@ -118,3 +118,20 @@ def test_a_mode_without_a_rule_is_left_to_the_full_rules(mode: str) -> None:
     decoded = accepted(make_lookup(mode=mode))
     assert plain(decoded.record, DEFAULT_REGISTRY) is None
     assert audit(decoded, DEFAULT_REGISTRY) == audit_fully(decoded, DEFAULT_REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("distance", "similarity"),
+    [
+        pytest.param(0.5, 0.75, id="only as a square does it fit the cosine"),
+        pytest.param(2.5, -1.0, id="farther than unit vectors can be"),
+    ],
+)
+def test_a_distance_no_unit_vectors_have_is_left_to_the_full_rules(
+    distance: float, similarity: float
+) -> None:
+    registry = registry_of(Ruleset(normalized=True))
+    candidate = make_candidate(dense_distance=distance, similarity_score=similarity)
+    decoded = accepted(make_lookup(candidates=[candidate]))
+    assert plain(decoded.record, registry) is None
+    assert audit(decoded, registry) == audit_fully(decoded, registry)
