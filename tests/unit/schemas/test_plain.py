@@ -135,3 +135,17 @@ def test_a_distance_no_unit_vectors_have_is_left_to_the_full_rules(
     decoded = accepted(make_lookup(candidates=[candidate]))
     assert plain(decoded.record, registry) is None
     assert audit(decoded, registry) == audit_fully(decoded, registry)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        pytest.param({"dense_distance": None, "quality_score": 0.795}, id="no distance"),
+        pytest.param({"document_updated_at": "1801-01-01T00:00:00Z"}, id="a time of no calendar"),
+    ],
+)
+def test_an_unusual_second_candidate_is_left_to_the_full_rules(over: Event) -> None:
+    second = make_candidate(original_rank=2, similarity_score=0.9) | over
+    decoded = accepted(make_lookup(candidates=[make_candidate(), second]))
+    assert plain(decoded.record, DEFAULT_REGISTRY) is None
+    assert audit(decoded, DEFAULT_REGISTRY) == audit_fully(decoded, DEFAULT_REGISTRY)
