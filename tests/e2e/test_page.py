@@ -50,8 +50,14 @@ def test_curl_still_gets_the_addresses_as_text(up: Up) -> None:
         assert "send events" in answer.read().decode()
 
 
-def test_another_site_may_not_read_the_page(up: Up) -> None:
-    assert get(f"{up.url}/", **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+def test_another_site_may_link_to_the_page_and_not_read_it(up: Up) -> None:
+    other = {"Sec-Fetch-Site": "cross-site"}
+    link = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+    assert get(f"{up.url}/", **other)[0] == 403
+    assert get(f"{up.url}/", **other, **link | {"Sec-Fetch-Dest": "iframe"})[0] == 403
+    assert get(f"{up.url}/clickhouse?query=SELECT+1", **other, **link)[0] == 403
+    assert get(f"{up.url}/", **other, **link)[0] == 200
 
 
 def test_with_tokens_the_page_wants_one(start: Callable[..., Up], tmp_path: Path) -> None:

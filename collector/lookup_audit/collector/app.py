@@ -104,7 +104,7 @@ def make_app(
     middleware = [Middleware(TimeRequests, metrics=metrics), Middleware(StatusBodies)]
     # Behind tokens a browser has nothing to abuse, and the service may go by any name.
     is_known = is_loopback if not config.token_hashes else (lambda host: True)
-    middleware.append(Middleware(RefuseCrossSite, is_known_host=is_known))
+    middleware.append(Middleware(RefuseCrossSite, is_known_host=is_known, linked_paths=open_paths))
     if config.token_hashes:
         middleware.append(
             Middleware(RequireToken, token_hashes=config.token_hashes, open_paths=open_paths)

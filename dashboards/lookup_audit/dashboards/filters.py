@@ -5,6 +5,8 @@ Grafana's formats it alone leaves neither a quote nor a backslash in the literal
 is encoded once more when it is listed, so that several may be joined by commas.
 """
 
+from urllib.parse import quote
+
 from lookup_audit.dashboards.model import ALL, NONE, STRATUM
 
 # 1.96: the two-sided 95 % point of the normal distribution.
@@ -26,6 +28,15 @@ def _chosen(variable: str) -> str:
 def option(column: str) -> str:
     """A stored value as the value of an option."""
     return f"if({column} = '', '{NONE}', encodeURLComponent({column}))"
+
+
+def option_value(stored: str) -> str:
+    """The same as :func:`option`, for a value at hand, such as of a link; ``*`` stays all.
+
+    >>> option_value("m@2"), option_value(""), option_value("*")
+    ('m%402', '(none)', '*')
+    """
+    return stored if stored == ALL else quote(stored, safe="-_.~") or NONE
 
 
 def picked(variable: str, column: str, *, joined: bool = False, rolled_up: bool = False) -> str:

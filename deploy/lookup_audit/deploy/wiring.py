@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from opentelemetry.metrics import MeterProvider
 
+from lookup_audit.dashboards.filters import option_value
 from lookup_audit.deploy.topics import ensure_topics
 from lookup_audit.processors.drift.channels import Channel, Outbox
 from lookup_audit.processors.drift.config import DriftConfig
@@ -152,10 +153,10 @@ def board_link(board: str | None, told: Told) -> str | None:
     start = instant(incident.started) - timedelta(hours=6)
     query = urlencode(
         {
-            "var-tenant": key.tenant,
-            "var-service": key.service,
-            "var-mode": key.mode,
-            "var-model_version": key.model_version,
+            "var-tenant": option_value(key.tenant),
+            "var-service": option_value(key.service),
+            "var-mode": option_value(key.mode),
+            "var-model_version": option_value(key.model_version),
             "var-alarm_id": incident.alarm_id,
             "from": int(start.timestamp() * 1000),
             "to": "now",

@@ -2,6 +2,9 @@
 
 import contextlib
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -14,6 +17,14 @@ from lookup_audit.dashboards.model import Board, Column, Panel, number, share, t
 from lookup_audit.dashboards.page import chart, html, show
 from lookup_audit.dashboards.page.times import TimeError, read_range, read_time
 from lookup_audit.dashboards.page.view import AskedWrongError, View, read
+from lookup_audit.deploy.wiring import board_link
+from lookup_audit.processors.drift.family import Told
+from lookup_audit.processors.drift.incident import Transition
+from lookup_audit.processors.drift.series import SeriesKey
+from lookup_audit.schemas.names import DriftMetric
+
+if TYPE_CHECKING:
+    from lookup_audit.processors.drift.incident import Around, Incident
 
 NOW = datetime(2026, 11, 2, 12, tzinfo=UTC)
 LINES = Panel(
@@ -172,3 +183,17 @@ def test_numbers_are_short() -> None:
     assert show.number(90, "s") == "1.5 min"
     assert show.number(None, "s") == "–"
     assert number("n").unit == "short"
+
+
+def test_the_link_of_an_alarm_opens_its_stratum() -> None:
+    key = SeriesKey(DriftMetric.PRECISE, "", "*", "dense", "m@2,{", "*")
+    incident = cast("Incident", SimpleNamespace(started=29_000_000, alarm_id="a"))
+    transition = Transition("opened", incident, 29_000_100, cast("Around", None))
+    link = board_link("http://x/?board=drift", Told(key, transition, None))
+    assert link is not None
+    asked = read(parse_qsl(urlsplit(link).query), NOW)
+
+    assert asked.board.uid == "la-drift"
+    assert asked.choices["model_version"] == ("m%402%2C%7B",)
+    assert asked.choices["service"] == ("*",)
+    assert asked.choices["tenant"] == ("(none)",)

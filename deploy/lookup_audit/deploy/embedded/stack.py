@@ -197,7 +197,7 @@ class Stack:
             kafka,
             self._config.webhook,
             self._config.webhook_token,
-            self._config.board or f"{self.url}/",
+            self._config.board or f"{self.url}/?board=drift",
         )
         # The directory is held by this process alone.
         self._watcher = wiring.make_watcher(
