@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.e2e.conftest import Up, clean_environment
+from tests.support.events import encode, make_lookup, make_outcome
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -54,6 +55,23 @@ def test_the_first_event_by_python_is_accepted(up: Up) -> None:
 
 def test_the_queries_answer(up: Up) -> None:
     assert "level_check" in _shell(_block("query", up), up)
+
+
+def test_the_figures_are_printed(up: Up) -> None:
+    lookup = make_lookup(tenant="readme")
+    up.post("/v1/lookups", encode(lookup))
+    up.post(
+        "/v1/outcomes",
+        encode(make_outcome(lookup_event_ids=[lookup["event_id"]]) | {"tenant": "readme"}),
+    )
+    up.wait_for("SELECT count() FROM cells WHERE tenant = 'readme'", "1")
+    told = _shell(_block("figures", up), up)
+    assert "High-score errors against low-score refusals" in told
+    assert "High-score errors: wrong among judged PRECISE answers" in told
+
+
+def test_drift_says_what_is_watched(up: Up) -> None:
+    assert "atched" in _shell(_block("drift", up), up)
 
 
 def test_every_view_named_exists(up: Up) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -63,6 +63,7 @@ def make_app(
     telemetry: Telemetry | None = None,
     checks: Mapping[str, Check] | None = None,
     extra_routes: Sequence[BaseRoute] = (),
+    open_paths: Collection[str] = (),
 ) -> Starlette:
     """Build the collector's ASGI app; its lifespan starts and closes the publisher.
 
@@ -73,6 +74,7 @@ def make_app(
         telemetry: Shared with other stages of the process, else made here.
         checks: Further dependencies for ``/readyz``, by name.
         extra_routes: Further routes, behind the same tokens; none may repeat a path of ours.
+        open_paths: Of these, the ones that look at tokens themselves or show nothing stored.
     """
     telemetry = telemetry or make_telemetry()
     if not isinstance(telemetry.tracer_provider, NoOpTracerProvider):
@@ -104,7 +106,9 @@ def make_app(
     is_known = is_loopback if not config.token_hashes else (lambda host: True)
     middleware.append(Middleware(RefuseCrossSite, is_known_host=is_known))
     if config.token_hashes:
-        middleware.append(Middleware(RequireToken, token_hashes=config.token_hashes))
+        middleware.append(
+            Middleware(RequireToken, token_hashes=config.token_hashes, open_paths=open_paths)
+        )
     return Starlette(
         routes=[
             *(

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -97,16 +97,22 @@ def is_accepted(authorization: str | None, token_hashes: Sequence[str]) -> bool:
 class RequireToken:
     """ASGI middleware that answers 401 to a call without a valid token.
 
-    Only the probes ``/healthz`` and ``/readyz`` stay open: an orchestrator has no token.
+    The probes ``/healthz`` and ``/readyz`` stay open: an orchestrator has no token.
+
+    Args:
+        app: What to guard.
+        token_hashes: Of the tokens that are let through.
+        open_paths: Further paths that show nothing stored to whoever has no token.
     """
 
-    def __init__(self, app: ASGIApp, token_hashes: Sequence[str]):
+    def __init__(self, app: ASGIApp, token_hashes: Sequence[str], open_paths: Collection[str] = ()):
         self.app = app
         self._token_hashes = tuple(token_hashes)
+        self._open = OPEN_PATHS.union(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the call on, or refuse it before its body is read."""
-        guarded = scope["type"] == "http" and scope["path"] not in OPEN_PATHS
+        guarded = scope["type"] == "http" and scope["path"] not in self._open
         if guarded and not is_accepted(
             Headers(scope=scope).get("authorization"), self._token_hashes
         ):

@@ -29,6 +29,7 @@ VERBS = {
     "query": "run read-only SQL over the audit database",
     "calibrate": "hold thresholds against a gold set, or tell how fragile they are",
     "compare": "set two strategies side by side over a gold set",
+    "dashboards": "boards and alert rules for Grafana: render, check, publish",
     "ruleset": "put rulesets in force, list and show them",
     "replay": "what stored history would have been under another ruleset",
     "drift": "show what is watched and what has moved, explain it, and accept a change",

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from lookup_audit.collector.app import make_app
 from lookup_audit.collector.config import CollectorConfig
@@ -29,6 +27,7 @@ from lookup_audit.deploy.embedded.broker import EmbeddedBroker
 from lookup_audit.deploy.embedded.clickhouse_http import clickhouse_routes
 from lookup_audit.deploy.embedded.control_http import control_routes
 from lookup_audit.deploy.embedded.data_dir import DataDir, Running
+from lookup_audit.deploy.embedded.page_http import OPEN_PATHS, page_routes
 from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
 from lookup_audit.processors.drift.config import DriftConfig
 from lookup_audit.processors.drift.watcher import Watcher
@@ -183,6 +182,7 @@ class Stack:
             telemetry=telemetry,
             checks={"processor": self._check_processor},
             extra_routes=self._routes(self._reader, self._store),
+            open_paths=OPEN_PATHS,
         )
         self._server = CollectorServer(app, collector)
         self._server.start()
@@ -213,10 +213,11 @@ class Stack:
         self._watch_thread.start()
 
     def _routes(self, reader: ReadOnlyEngine, store: ClickHouseStore) -> list[BaseRoute]:
-        return [Route("/", self._index), *clickhouse_routes(reader), *control_routes(store)]
-
-    async def _index(self, _: Request) -> Response:
-        return PlainTextResponse(self.describe() + "\n")
+        return [
+            *page_routes(reader, self.describe, self._config.token_hashes),
+            *clickhouse_routes(reader),
+            *control_routes(store),
+        ]
 
     def describe(self) -> str:
         """Where to send and where to read, for a person."""
@@ -225,6 +226,7 @@ class Stack:
             f"  or by Kafka   {self.bootstrap_servers}   topics lookup.results.v1, "
             "lookup.outcomes.v1\n"
             f"  read by SQL   {self.url}/clickhouse   (ClickHouse HTTP, read-only)\n"
+            f"  look at it    {self.url}/   (boards, in a browser)\n"
             f"  watch it      {self.url}/readyz   {self.url}/metrics"
         )
 

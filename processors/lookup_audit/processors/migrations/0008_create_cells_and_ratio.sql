@@ -148,33 +148,41 @@ ALTER TABLE audit_store.lookups MATERIALIZE PROJECTION per_day;
 -- answer judged partly right is judged, and neither an error nor sound.
 CREATE OR REPLACE VIEW audit.cells AS
 SELECT
-    l.tenant AS tenant, l.event_id AS event_id, l.occurred_at AS occurred_at,
-    l.service AS service, l.run_id AS run_id, l.mode AS mode, l.model_version AS model_version,
-    l.level AS level, l.layer AS layer, l.quality_basis AS quality_basis,
-    l.outcome_id AS outcome_id, l.outcome_at AS outcome_at, l.action AS action,
-    l.stance AS stance, l.refusal_reason AS refusal_reason, j.verdict AS judgement,
-    j.source AS judged_by,
-    multiIf(
-        l.action = 'refused', 'refused',
-        j.verdict = 'incorrect', 'wrong',
-        j.verdict = 'correct', 'right',
-        j.verdict = 'partly', 'partly',
-        'unjudged'
-    ) AS answer,
+    tenant, event_id, occurred_at, service, run_id, mode, model_version, level, layer,
+    quality_basis, outcome_id, outcome_at, action, stance, refusal_reason, judgement, judged_by,
+    answer,
     multiIf(
         answer = 'unjudged', 'unjudged',
-        l.level = 'PRECISE',
+        level = 'PRECISE',
             multiIf(answer = 'wrong', 'high_score_error', answer = 'right', 'sound',
                     answer = 'partly', 'high_score_partly', 'over_refusal'),
-        l.level = 'NONE',
+        level = 'NONE',
             multiIf(answer = 'wrong', 'low_score_error', answer = 'right', 'lucky_answer',
                     answer = 'partly', 'low_score_partly', 'low_score_refusal'),
-        concat(lower(l.level), '_', answer)
+        concat(lower(level), '_', answer)
     ) AS cell,
-    l.event_key AS event_key, l.answer_key AS answer_key
-FROM audit_store.answered_lookups AS l FINAL
-LEFT JOIN (SELECT answer_key, verdict, source FROM audit_store.counting_judgements FINAL) AS j
-    ON j.answer_key = l.answer_key
+    event_key, answer_key
+FROM (
+    SELECT
+        l.tenant AS tenant, l.event_id AS event_id, l.occurred_at AS occurred_at,
+        l.service AS service, l.run_id AS run_id, l.mode AS mode,
+        l.model_version AS model_version, l.level AS level, l.layer AS layer,
+        l.quality_basis AS quality_basis, l.outcome_id AS outcome_id, l.outcome_at AS outcome_at,
+        l.action AS action, l.stance AS stance, l.refusal_reason AS refusal_reason,
+        j.verdict AS judgement, j.source AS judged_by,
+        multiIf(
+            l.action = 'refused', 'refused',
+            j.verdict = 'incorrect', 'wrong',
+            j.verdict = 'correct', 'right',
+            j.verdict = 'partly', 'partly',
+            'unjudged'
+        ) AS answer,
+        l.event_key AS event_key, l.answer_key AS answer_key
+    FROM audit_store.answered_lookups AS l FINAL
+    LEFT JOIN (
+        SELECT answer_key, verdict, source FROM audit_store.counting_judgements FINAL
+    ) AS j ON j.answer_key = l.answer_key
+)
 SETTINGS
     -- A lookup's week never changes, and the table is small: both only spread the work.
     do_not_merge_across_partitions_select_final = 1,
@@ -308,53 +316,70 @@ LEFT JOIN answered AS a
 -- The headline, a row a day and stratum. Each rate has its 95 % interval: Wilson's on the effective
 -- size, as statistics/proportions.py explains, which computes the same.
 CREATE OR REPLACE VIEW audit.ratio_daily AS
-WITH
-    1.959963984540054 AS z,
-    -- (clusters, a, b, aa, ab, bb) of each rate.
-    [
-        (high_answers, error, high, error_error, error_high, high_high),
-        (low_answers, refusal, low, refusal_refusal, refusal_low, low_low),
-        (any_answers, error, any, error_error, error_any, any_any),
-        (any_answers, refusal, any, refusal_refusal, refusal_any, any_any),
-        (either_answers, error, error + refusal, error_error, error_error + error_refusal,
-         error_error + 2 * error_refusal + refusal_refusal)
-    ] AS sums,
-    arrayMap(s -> if(s.3 > 0, least(1., s.2 / s.3), nan), sums) AS rates,
-    arrayMap(
-        (s, p) -> s.3 * s.3 * (s.1 * p * (1 - p) + 10)
-            / (s.1 * greatest(0., s.4 - 2 * p * s.5 + p * p * s.6) + 10 * s.6),
-        sums, rates
-    ) AS sizes,
-    arrayMap((p, n) -> (p + z * z / (2 * n)) / (1 + z * z / n), rates, sizes) AS centres,
-    arrayMap(
-        (p, n) -> z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n), rates, sizes
-    ) AS halves,
-    -- (value, low, high); NaN, of a rate over nothing, becomes NULL.
-    arrayMap(
-        (p, c, h) -> arrayMap(
-            x -> if(isNaN(p), NULL, x), [p, greatest(0., c - h), least(1., c + h)]
-        ),
-        rates, centres, halves
-    ) AS found
 SELECT
     day, tenant, model_version, mode, drawn, sampled, with_outcome,
     high_score_errors, judged_high, low_score_refusals, low_with_outcome,
-    found[1][1] AS high_score_error_rate,
-    found[1][2] AS high_score_error_rate_low,
-    found[1][3] AS high_score_error_rate_high,
-    found[2][1] AS low_score_refusal_rate,
-    found[2][2] AS low_score_refusal_rate_low,
-    found[2][3] AS low_score_refusal_rate_high,
-    found[3][1] AS high_score_error_share,
-    found[3][2] AS high_score_error_share_low,
-    found[3][3] AS high_score_error_share_high,
-    found[4][1] AS low_score_refusal_share,
-    found[4][2] AS low_score_refusal_share_low,
-    found[4][3] AS low_score_refusal_share_high,
+    values[1] AS high_score_error_rate,
+    lows[1] AS high_score_error_rate_low,
+    highs[1] AS high_score_error_rate_high,
+    values[2] AS low_score_refusal_rate,
+    lows[2] AS low_score_refusal_rate_low,
+    highs[2] AS low_score_refusal_rate_high,
+    values[3] AS high_score_error_share,
+    lows[3] AS high_score_error_share_low,
+    highs[3] AS high_score_error_share_high,
+    values[4] AS low_score_refusal_share,
+    lows[4] AS low_score_refusal_share_low,
+    highs[4] AS low_score_refusal_share_high,
     if(refusal > 0, error / refusal, NULL) AS ratio,
-    if(refusal > 0, found[5][2] / (1 - found[5][2]), NULL) AS ratio_low,
-    if(refusal > 0 AND found[5][3] < 1, found[5][3] / (1 - found[5][3]), NULL) AS ratio_high
-FROM audit.ratio_sums;
+    if(refusal > 0, lows[5] / (1 - lows[5]), NULL) AS ratio_low,
+    if(refusal > 0 AND highs[5] < 1, highs[5] / (1 - highs[5]), NULL) AS ratio_high
+FROM (
+    SELECT
+        *,
+        -- A rate over nothing has no value.
+        arrayMap(p -> if(isNaN(p), NULL, p), rates) AS values,
+        arrayMap((p, c, h) -> if(isNaN(p), NULL, greatest(0., c - h)), rates, centres, halves) AS lows,
+        arrayMap((p, c, h) -> if(isNaN(p), NULL, least(1., c + h)), rates, centres, halves) AS highs
+    FROM (
+        SELECT
+            *,
+            1.959963984540054 AS z,
+            arrayMap((p, n) -> (p + z * z / (2 * n)) / (1 + z * z / n), rates, sizes) AS centres,
+            arrayMap(
+                (p, n) -> z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n),
+                rates, sizes
+            ) AS halves
+        FROM (
+            SELECT
+                *,
+                arrayMap(
+                    (s, p) -> s.3 * s.3 * (s.1 * p * (1 - p) + 10)
+                        / (s.1 * greatest(0., s.4 - 2 * p * s.5 + p * p * s.6) + 10 * s.6),
+                    sums, rates
+                ) AS sizes
+            FROM (
+                SELECT
+                    *, arrayMap(s -> if(s.3 > 0, least(1., s.2 / s.3), nan), sums) AS rates
+                FROM (
+                    SELECT
+                        *,
+                        -- (clusters, a, b, aa, ab, bb) of each rate.
+                        [
+                            (high_answers, error, high, error_error, error_high, high_high),
+                            (low_answers, refusal, low, refusal_refusal, refusal_low, low_low),
+                            (any_answers, error, any, error_error, error_any, any_any),
+                            (any_answers, refusal, any, refusal_refusal, refusal_any, any_any),
+                            (either_answers, error, error + refusal, error_error,
+                             error_error + error_refusal,
+                             error_error + 2 * error_refusal + refusal_refusal)
+                        ] AS sums
+                    FROM audit.ratio_sums
+                )
+            )
+        )
+    )
+);
 
 -- Cells by level and by layer, a row a day and stratum, with the sums of their intervals.
 CREATE OR REPLACE VIEW audit.cells_daily AS
