@@ -130,6 +130,11 @@ _REPLACE: Final[Mapping[PatternName, Callable[[str], str]]] = {
     "card": lambda text: _NUMBERS.sub(_cards, text),
     "phone": lambda text: _PHONE.sub("[phone]", text),
 }
+_OF_WORDS: Final[tuple[PatternName, ...]] = ("token", "email")
+_OF_NUMBERS: Final[tuple[PatternName, ...]] = ("national_id", "card", "phone")
+_UUID = re.compile(
+    r"(?<![0-9A-Za-z])([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?![0-9A-Za-z])"
+)
 _DIGITS = re.compile(r"\d(?:\D{0,2}\d){6}")
 
 
@@ -141,8 +146,19 @@ def scrub(text: str, patterns: tuple[PatternName, ...]) -> str:
     """
     if len(text) < 6:
         return text
-    has_digits = _DIGITS.search(text) is not None
-    for name in PATTERNS:
-        if name in patterns and (has_digits or name in ("token", "email")):
+    for name in _OF_WORDS:
+        if name in patterns:
+            text = _REPLACE[name](text)
+    if _DIGITS.search(text) is None:
+        return text
+    # What is between two UUIDs, and each of them: one in some hundred looks like a phone number.
+    parts = _UUID.split(text)
+    parts[::2] = [_scrub_numbers(part, patterns) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _scrub_numbers(text: str, patterns: tuple[PatternName, ...]) -> str:
+    for name in _OF_NUMBERS:
+        if name in patterns:
             text = _REPLACE[name](text)
     return text
