@@ -53,6 +53,18 @@ def test_the_first_event_by_python_is_accepted(up: Up) -> None:
     up.wait_for("SELECT count() FROM lookups WHERE event_id = 'first-2'", "1")
 
 
+def test_the_first_event_by_the_emitter_is_accepted(up: Up) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _block("emitter", up)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "accepted=1" in done.stdout
+    up.wait_for("SELECT count() FROM lookups WHERE service = 'kb-retrieval'", "1")
+
+
 def test_the_queries_answer(up: Up) -> None:
     assert "level_check" in _shell(_block("query", up), up)
 

@@ -197,7 +197,9 @@ def test_without_a_token_a_browser_is_asked_for_one_and_sees_nothing(guarded: Cl
     assert "where things are" not in answer.text
 
 
-@pytest.mark.parametrize("sent", ["", "Bearer wrong", f"Basic {TOKEN}"])
+@pytest.mark.parametrize(
+    "sent", ["", "Bearer wrong", f"Basic {TOKEN}"], ids=["none", "wrong", "another scheme"]
+)
 def test_a_wrong_token_shows_nothing(guarded: Client, sent: str) -> None:
     for accept in (HTML["accept"], "*/*"):
         answer = guarded.get("/", headers={"accept": accept, "authorization": sent})

@@ -30,8 +30,9 @@ _HEAD = Panel(
     "  model_version, mode, query_text, reported_level,\n"
     "  ifNull(recomputed_level, 'unverifiable') AS recomputed, level_check, level_mismatch,\n"
     "  reported_quality, quality_score, quality_basis, evidence_status,\n"
-    "  arrayStringConcat(failed_checks, ', ') AS failed, refused, truncated, unfiltered_retry,\n"
-    "  category_filter, top_k, run_id\n"
+    "  arrayStringConcat(failed_checks, ', ') AS failed,\n"
+    "  if(refused, 'yes', 'no') AS is_refused, truncated, unfiltered_retry, category_filter,\n"
+    "  top_k, run_id\n"
     f"FROM audit.lookups AS l\nWHERE {_of_lookup('l.')}\nORDER BY tenant\nLIMIT 20",
     columns=(
         EVENT,
@@ -51,7 +52,7 @@ _HEAD = Panel(
         text("quality_basis", "basis"),
         text("evidence_status", "evidence"),
         text("failed", "failed checks"),
-        text("refused"),
+        text("is_refused", "refused"),
         text("truncated"),
         text("unfiltered_retry", "unfiltered retry"),
         text("category_filter", "category filter"),
@@ -226,7 +227,8 @@ _JUDGEMENTS = Panel(
     shows="Every judgement of those answers; the best source counts, then the newest.",
     misread="Only one of them counts in the figures.",
     do="Two judges that disagree: see lookup-audit judge agreement.",
-    sql="SELECT occurred_at, tenant, verdict, source, judge_id, judge_version, counts, comment\n"
+    sql="SELECT occurred_at, tenant, verdict, source, judge_id, judge_version,\n"
+    "  if(counts, 'yes', 'no') AS is_counted, comment\n"
     "FROM audit.judgements\n"
     "WHERE (tenant, outcome_id) IN (\n"
     f"  SELECT tenant, outcome_id FROM audit.outcomes\n"
@@ -239,7 +241,7 @@ _JUDGEMENTS = Panel(
         text("source"),
         text("judge_id", "judge"),
         text("judge_version", "version"),
-        text("counts"),
+        text("is_counted", "counts"),
         text("comment"),
     ),
     no_value="not judged",
