@@ -1,5 +1,6 @@
 """The emitter in a service's process, a collector that is killed, and what the audit sees of it."""
 
+import json
 import os
 import signal
 import socket
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from lookup_audit.collector import LookupEmitter
 from tests.e2e.conftest import COMMAND, Up, clean_environment
+from tests.support.events import make_lookup
 from tests.unit.collector.running import call
 
 ROOT = Path(__file__).parents[2]
@@ -119,3 +122,20 @@ def test_what_was_on_disk_when_the_service_was_killed_arrives_after_its_restart(
         assert service.wait(90) == 0
     up.wait_for(account("spool"), "200\t200\t2\t0", seconds=60)
     assert list(spool.rglob("*.spool")) == []
+
+
+def test_what_redaction_takes_out_is_in_no_column_and_the_level_still_passes(
+    start: Callable[..., Up], tmp_path: Path
+) -> None:
+    rules = tmp_path / "redaction.json"
+    fields = {"query.text": "hash", "candidates.*.excerpt": "drop"}
+    rules.write_text(json.dumps({"key": "k" * 32, "fields": fields}))
+    up = start(None, "--redaction", str(rules))
+    with LookupEmitter(up.url) as emitter:
+        emitter.emit(make_lookup(tenant="redacted", further="write to jane.doe@mail.example"))
+    up.wait_for(
+        "SELECT level_check, startsWith(query_text, 'hmac:'), "
+        "has(degradations, 'redacted:query.text'), JSONExtractString(raw, 'further'), "
+        "position(raw, 'thirty seconds') FROM lookups WHERE tenant = 'redacted'",
+        "pass\t1\t1\twrite to [email]\t0",
+    )

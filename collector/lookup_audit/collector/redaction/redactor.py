@@ -127,12 +127,14 @@ class Redactor:
         if node.action == "drop":
             changed.add(node.flag)
             return _DROPPED
-        if node.action == "keep" or not text or _HASHED.fullmatch(text):
+        if node.action == "keep" or not text:
+            return text
+        if text.startswith("hmac:") and _HASHED.fullmatch(text):
             return text
         if node.action == "hash":
             changed.add(node.flag)
             return self._hash(text)
-        if _TIME.fullmatch(text):
+        if text[10:11] == "T" and _TIME.fullmatch(text):
             return text
         scrubbed = scrub(text, self._patterns)
         if scrubbed == text:

@@ -1,4 +1,5 @@
 import time
+import uuid
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,24 @@ def test_exactly_one_check_digit_makes_a_card(body: str) -> None:
 @given(st.from_regex(r"11010519[5-9][0-9]0[1-9]1[0-9][0-9]{3}", fullmatch=True))
 def test_exactly_one_check_character_makes_a_national_id(body: str) -> None:
     assert sum(is_national_id(body + check) for check in "0123456789X") == 1
+
+
+@given(st.uuids(), st.sampled_from(["{}", "run-{}", "{}/1", "{},{}"]))
+def test_a_uuid_is_no_number_of_anything(value: uuid.UUID, form: str) -> None:
+    text = form.format(value, value)
+    assert scrub(text, PATTERNS) == text
+
+
+@given(st.integers(0, 10**32 - 1))
+def test_a_uuid_of_digits_alone_is_none_either(number: int) -> None:
+    digits = f"{number:032d}"
+    text = "-".join([digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
+    assert scrub(f"run-{text}", PATTERNS) == f"run-{text}"
+
+
+def test_a_number_beside_a_uuid_is_still_found() -> None:
+    one = uuid.UUID(int=7)
+    assert scrub(f"{one} 13800138000 {one}", PATTERNS) == f"{one} [phone] {one}"
 
 
 @given(st.text())
