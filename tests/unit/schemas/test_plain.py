@@ -149,3 +149,36 @@ def test_an_unusual_second_candidate_is_left_to_the_full_rules(over: Event) -> N
     decoded = accepted(make_lookup(candidates=[make_candidate(), second]))
     assert plain(decoded.record, DEFAULT_REGISTRY) is None
     assert audit(decoded, DEFAULT_REGISTRY) == audit_fully(decoded, DEFAULT_REGISTRY)
+
+
+def _projected(**over: Any) -> Event:
+    event = make_lookup()
+    return event | {"projection": event["projection"] | over}
+
+
+def _shown(**over: Any) -> Event:
+    item = make_lookup()["projection"]["evidence"][0]
+    return _projected(evidence=[item | over])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(make_lookup(projection=None), id="no projection"),
+        pytest.param(_projected(evidence=None), id="a projection without evidence"),
+        pytest.param(_projected(evidence=[]), id="an empty projection"),
+        pytest.param(_projected(returned_count=2), id="another count in the projection"),
+        pytest.param(_projected(relevance_level="REFERENCE"), id="another level shown"),
+        pytest.param(_shown(document_id="other"), id="evidence of no candidate"),
+        pytest.param(_shown(document_id=None), id="evidence of unknown origin"),
+        pytest.param(_shown(excerpt="never written"), id="an excerpt of nothing"),
+        pytest.param(make_lookup(evidence_status="NO_EVIDENCE"), id="no evidence, says the status"),
+        pytest.param(make_lookup(evidence_status=None), id="no status"),
+        pytest.param(make_lookup(returned_count=2), id="another count"),
+        pytest.param(make_lookup(returned_count=None), id="no count"),
+    ],
+)
+def test_what_the_agent_did_not_see_so_is_left_to_the_full_rules(event: Event) -> None:
+    decoded = accepted(event)
+    assert plain(decoded.record, DEFAULT_REGISTRY) is None
+    assert audit(decoded, DEFAULT_REGISTRY) == audit_fully(decoded, DEFAULT_REGISTRY)

@@ -8,6 +8,7 @@ events have the same ids.
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -297,8 +298,16 @@ def _map_safely(trace_id: str, spans: Sequence[Span], past: Past) -> Mapped:
     """Map a trace; a fault of ours costs this trace and not its neighbours."""
     try:
         return map_trace(spans, past)
-    except Exception:
-        logger.exception("The spans of trace %s could not be mapped.", trace_id)
+    except Exception as error:
+        # The error's own words may quote what redaction would have removed.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        logger.error(
+            "The spans of trace %s could not be mapped: %s in %s, line %s.",
+            trace_id,
+            type(error).__name__,
+            place.name,
+            place.lineno,
+        )
         mapped = Mapped(past=past)
         mapped.ignored[Reason.INTERNAL_ERROR.value] += len(spans)
         return mapped
