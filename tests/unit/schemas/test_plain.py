@@ -77,7 +77,8 @@ def nearly_ordinary(draw: st.DrawFn) -> Event:
         inner: Any = made
         for key in way:
             inner = inner[key]
-        inner[last] = draw(VALUES)
+        # A copy: the same list put into itself would have no end.
+        inner[last] = copy.deepcopy(draw(VALUES))
     return made
 
 

@@ -18,6 +18,8 @@ from lookup_audit.processors.drift.series import (
 )
 from lookup_audit.schemas.names import ALL, DriftMetric
 
+pytestmark = pytest.mark.slow
+
 KEY = SeriesKey(DriftMetric.PRECISE, "acme", "kb", "dense", "m1", ALL)
 Batches = Iterator[Batch]
 

@@ -280,6 +280,7 @@ def simulated(chance: np.random.Generator, period: int, runs: int) -> list[Count
     ]
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_true_parts_in_a_simulation() -> None:
     """400 simulated comparisons: 95 % coverage has a standard error of 1.1 points."""
     chance = np.random.default_rng(20261201)

@@ -44,6 +44,7 @@ def named(causes: list[Cause], name: str, contrast: str) -> Cause:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["errors", "refusals"])
 def test_without_a_cause_at_most_one_day_in_twenty_names_one(kind: Kind) -> None:
     chance = random.Random(7)
