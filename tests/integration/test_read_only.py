@@ -115,6 +115,13 @@ OUTSIDE = [
     "SELECT aiGenerate('x')",
     "SELECT catboostEvaluate('{secret}', 1)",
     "SELECT * FROM audit.lookups FORMAT file('{secret}')",
+    "DESCRIBE url('http://127.0.0.1:9/s.csv', 'CSVWithNames')",
+    "DESCRIBE TABLE s3('http://127.0.0.1:9/b/x.csv', 'CSVWithNames')",
+    "DESCRIBE sqlite('{secret}', 'x')",
+    "DESCRIBE mysql('127.0.0.1:9', 'a', 'b', 'c', 'd')",
+    "DESCRIBE /* */ url ('http://127.0.0.1:9/s.csv', 'CSVWithNames')",
+    "SELECT * FROM (DESCRIBE url('http://127.0.0.1:9/s.csv', 'CSVWithNames'))",
+    "SELECT * FROM sqlite('{target}', 'a')",
 ]
 
 

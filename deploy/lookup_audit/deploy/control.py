@@ -83,6 +83,7 @@ class CheckedStore:
         name = control_table(table)
         check_columns(name, batch.schema, self.columns(name))
         check_nulls(batch, self.columns(name))
+        check_probabilities(batch)
         try:
             self._store.insert(_DATABASE + name, batch, token=token)
         except StoreRejectedError as error:
@@ -172,6 +173,21 @@ def _arrow_type(kind: str) -> pa.DataType | None:
     if found[1] == "Array" and inner is not None:
         return pa.list_(inner)
     return inner
+
+
+def check_probabilities(batch: pa.Table) -> None:
+    """Refuse an inclusion probability that is none: rates are divided by it.
+
+    Raises:
+        RowsRefusedError: One is not in (0, 1].
+    """
+    name = "inclusion_probability"
+    if name in batch.schema.names:
+        for value in batch.column(name).to_pylist():
+            if value is None or not 0 < value <= 1:
+                raise RowsRefusedError(
+                    f"column {name!r} must be above 0 and at most 1, not {value}", column=name
+                )
 
 
 def decode_rows(body: bytes, table: str, columns: Mapping[str, str]) -> pa.Table:

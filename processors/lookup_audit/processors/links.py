@@ -63,6 +63,15 @@ SELECT tenant, outcome_id, judgement_id, occurred_at, verdict, source, insert_id
 FROM audit_store.judgements
 WHERE {range}
 """
+_APART = """
+SELECT DISTINCT toString(id_hash)
+FROM audit_store.outcome_links
+WHERE (tenant, event_id) NOT IN (SELECT tenant, event_id FROM audit_store.answered_lookups)
+    AND id_hash IN (
+        SELECT id_hash FROM audit_store.lookups
+        WHERE id_hash IN (SELECT id_hash FROM audit_store.outcome_links)
+    )
+"""
 _FORGET_LOOKUP = """
 DELETE FROM audit_store.answered_lookups
 WHERE tenant = {tenant:String} AND event_id = {id:String} AND lookup_insert_id = {insert_id:UInt64}
@@ -120,6 +129,25 @@ def complete(store: Store, cluster: str, first_offsets: Mapping[tuple[str, int],
         where, parameters = offsets_from(cluster, first_offsets)
         for sql in (_OUTCOME_LINKS, _COUNTING_JUDGEMENTS):
             store.command(sql.format(range=where), parameters)
+
+
+def catch_up(store: Store) -> None:
+    """Join what a kill left apart for good: an embedded broker does not give its messages again.
+
+    Args:
+        store: Where lookups and outcomes are; asked once, at a start.
+    """
+    for sql, table, column in (
+        (_OUTCOME_LINKS, "outcome_links", "outcome_id"),
+        (_COUNTING_JUDGEMENTS, "counting_judgements", "outcome_id"),
+    ):
+        # Only what has no derived row at all: the rest was derived with its insert.
+        missing = f"(tenant, {column}) NOT IN (SELECT tenant, {column} FROM audit_store.{table})"
+        store.command(sql.format(range=missing))
+    apart = [row[0] for row in store.query(_APART)]
+    for first in range(0, len(apart), _HASHES_AT_ONCE):
+        some = ",".join(apart[first : first + _HASHES_AT_ONCE])
+        store.command(_JOIN, {"hashes": f"[{some}]"})
 
 
 def unlink(store: Store, kind: Kind, identity: Identity, insert_id: int) -> None:

@@ -202,8 +202,13 @@ INNER JOIN (
     SELECT
         tenant, outcome_id,
         argMaxIf(verdict, (indexOf(['user_feedback', 'human', 'gold'], source), occurred_at,
-                           judgement_id), source != 'llm') AS human,
-        argMaxIf(verdict, (occurred_at, judgement_id), source = 'llm') AS machine
+                           reinterpretAsUInt32(substring(SHA256(judgement_id), 1, 4))),
+                 source != 'llm') AS human,
+        argMaxIf(
+            verdict,
+            (occurred_at, reinterpretAsUInt32(substring(SHA256(judgement_id), 1, 4))),
+            source = 'llm'
+        ) AS machine
     FROM audit.judgements
     GROUP BY tenant, outcome_id
 ) AS j ON j.tenant = c.tenant AND j.outcome_id = c.outcome_id

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lookup_audit.processors.batch import Message
+from lookup_audit.processors.links import catch_up
 from lookup_audit.processors.ratio import (
     Period,
     check_dimensions,
@@ -314,6 +315,17 @@ def test_what_the_engine_derives_is_derived_again_after_a_kill(store: ClickHouse
     assert store.query("SELECT count() FROM audit.cells").scalar() == 0
     store_in_pieces(store, stream, 7)
     assert store.query("SELECT * FROM audit.cells ORDER BY ALL") == expected
+
+
+def test_a_start_joins_what_a_kill_left_apart(store: ClickHouseStore) -> None:
+    """Nothing is read again: the broker that held it is gone."""
+    store_in_pieces(store, history(7, 25), 7)
+    expected = store.query("SELECT * FROM audit.cells ORDER BY ALL")
+    for lost in (("answered_lookups",), DERIVED):
+        for table in lost:
+            store.command(f"TRUNCATE TABLE audit_store.{table}")
+        catch_up(store)
+        assert store.query("SELECT * FROM audit.cells ORDER BY ALL") == expected
 
 
 def test_the_migration_derives_cells_of_what_was_stored_before(store: ClickHouseStore) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from lookup_audit.deploy.cli.options import (
     add_source,
     make_parser,
+    one_line,
     print_json,
     print_table,
     printable,
@@ -123,7 +124,7 @@ def show(found: dict[str, Any]) -> None:
     """Print one lookup for a person."""
     lookup = found["lookup"]
     for line in explain_lookup(lookup, found["ruleset"], found["candidates"]):
-        print(printable(line))
+        print(one_line(line))
     print()
     shown = [[_short(row[name]) for name in _CANDIDATE_COLUMNS] for row in found["candidates"]]
     print_table(_CANDIDATE_COLUMNS, shown)
@@ -131,15 +132,15 @@ def show(found: dict[str, Any]) -> None:
         text = outcome["action"]
         if outcome["action"] == "refused":
             text += f" ({outcome['refusal_reason'] or 'no reason given'})"
-        print(printable(f"\noutcome    {text}, {outcome['outcome_id']}"))
+        print("\n" + one_line(f"outcome    {text}, {outcome['outcome_id']}"))
         for claim in outcome["claim_texts"]:
-            print(printable(f"  claim    {claim}"))
+            print(one_line(f"  claim    {claim}"))
         if outcome["refusal_text"]:
-            print(printable(f"  said     {outcome['refusal_text']}"))
+            print(one_line(f"  said     {outcome['refusal_text']}"))
     for judgement in found["judgements"]:
         counts = "counts" if judgement["counts"] else "outranked"
         print(
-            printable(
+            one_line(
                 f"judgement  {judgement['verdict']} by {judgement['source']} "
                 f"{judgement['judge_id']} ({counts}) {judgement['comment']}".rstrip()
             )

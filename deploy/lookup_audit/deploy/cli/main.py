@@ -5,6 +5,7 @@ configuration, or a dependency that does not answer. A verb's module is imported
 for, so that ``--help`` needs none of the heavy packages.
 """
 
+import decimal
 import importlib
 import logging
 import os
@@ -67,6 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except LookupAuditError as error:
         print(f"lookup-audit {verb}: {error}", file=sys.stderr)
+        return 2
+    except (OverflowError, decimal.InvalidOperation) as error:
+        print(
+            f"lookup-audit {verb}: a number or time given is out of range ({error})",
+            file=sys.stderr,
+        )
         return 2
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("lookup_audit"):

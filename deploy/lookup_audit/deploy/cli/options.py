@@ -15,7 +15,10 @@ from lookup_audit.processors.reading import Reader
 from lookup_audit.schemas.errors import ConfigError
 from lookup_audit.schemas.timeliness import DEFAULT_RETENTION_DAYS
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Controls, and marks that turn the direction of what follows.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentParser:
@@ -82,6 +85,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def one_line(text: str) -> str:
+    """Printable text on one line: a stored line break must not forge a line of ours."""
+    return printable(text).replace("\n", "\N{REPLACEMENT CHARACTER}").replace("\t", " ")
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     json.dump(value, sys.stdout, ensure_ascii=False, indent=2, default=str)
@@ -90,7 +98,7 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A plain table on standard output; numbers to the right, no value as ``-``."""
-    cells = [["-" if value is None else printable(str(value)) for value in row] for row in rows]
+    cells = [["-" if value is None else one_line(str(value)) for value in row] for row in rows]
     numeric = [
         all(isinstance(row[i], (int, float)) or row[i] is None for row in rows)
         for i in range(len(columns))

@@ -18,6 +18,9 @@ from lookup_audit.processors import ratio
 from lookup_audit.processors.reading import Reader
 from lookup_audit.schemas.errors import ConfigError
 
+# The store's dates begin in 1970.
+_MOST_DAYS = 20_000
+
 
 def parser() -> argparse.ArgumentParser:
     """Options of the verb."""
@@ -65,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
 def _period(days: int | None, tenant: str | None) -> ratio.Period:
     if days is None:
         return ratio.Period(tenant=tenant)
-    if days < 1:
-        raise ConfigError("--days must be 1 or more")
+    if not 1 <= days <= _MOST_DAYS:
+        raise ConfigError(f"--days must be 1 or more, and at most {_MOST_DAYS}")
     today = datetime.now(UTC).date()
     return ratio.Period(first=today - timedelta(days=days - 1), tenant=tenant)
 

@@ -22,6 +22,17 @@ _OUTSIDE = re.compile(
     r"|\bai(?:classify|embed|extract|filter|generate|redact|similarity|translate)\b",
     re.I,
 )
+# Of a table function DESCRIBE reads the columns from where it points, and some make a file before
+# they are refused.
+_DESCRIBES_FUNCTION = re.compile(
+    r"\bDESC(?:RIBE)?\s+(?:TABLE\s+)?[\w.]*\s*\(\s*(?!SELECT\b|WITH\b)", re.I
+)
+_TABLE_FUNCTION = re.compile(
+    r"\b(?:sqlite|url\w*|s3\w*|gcs|oss|cosn|mysql|postgresql|mongodb|redis|jdbc|odbc|hdfs\w*|azure\w*"
+    r"|remote\w*|cluster\w*|executable|arrowFlight|ytsaurus|iceberg\w*|deltaLake\w*|hudi\w*|paimon\w*"
+    r"|input|python|fuzz\w+|dictionary|mergeTree\w+)\s*\(",
+    re.I,
+)
 _IDENTIFIER_PARAMETER = re.compile(r"\{\s*(\w+)\s*:\s*Identifier\s*\}", re.I)
 _FORMAT = re.compile(r"\s+FORMAT\s+(\w+)\s*$", re.I)
 _CODE = re.compile(r"Code: (\d+)")
@@ -103,7 +114,12 @@ class ReadOnlyEngine:
         )
         normal = formatted.decode().rstrip("\n")
         bare = _LITERALS.sub("''", normal)
-        if not _READS.match(bare) or _OUTSIDE.search(bare):
+        if (
+            not _READS.match(bare)
+            or _OUTSIDE.search(bare)
+            or _DESCRIBES_FUNCTION.search(bare)
+            or _TABLE_FUNCTION.search(bare)
+        ):
             raise _refused()
         return normal
 

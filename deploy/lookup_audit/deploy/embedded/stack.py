@@ -32,6 +32,7 @@ from lookup_audit.deploy.embedded.read_only import ReadOnlyEngine
 from lookup_audit.processors.drift.config import DriftConfig
 from lookup_audit.processors.drift.watcher import Watcher
 from lookup_audit.processors.kafka_source import KafkaConfig, end_offsets
+from lookup_audit.processors.links import catch_up
 from lookup_audit.processors.migrate import migrate, set_retention
 from lookup_audit.processors.processor import Processor, ProcessorConfig
 from lookup_audit.processors.registry import appoint
@@ -147,6 +148,7 @@ class Stack:
         self._store = open_store(f"embedded:{engine}")
         migrate(self._store)
         set_retention(self._store, self._config.processor.retention_days)
+        catch_up(self._store)
         if self._config.appointments:
             now = wiring.utc_now()
             appoint(self._store, self._config.appointments, added_by="stack", now=now)

@@ -231,6 +231,8 @@ LEFT JOIN (
         ) AS event_key,
         inclusion_probability AS probability
     FROM audit_store.samples FINAL
+    WHERE inclusion_probability > 0 AND inclusion_probability <= 1
+        AND (tenant, day) IN (SELECT tenant, day FROM audit_store.sample_plans)
 ) AS s ON s.event_key = c.event_key
 WHERE
     s.probability > 0
@@ -251,6 +253,7 @@ SELECT
     day, tenant, model_version, mode, level, true, count(), sum(1 / inclusion_probability),
     sum(1 / (inclusion_probability * inclusion_probability))
 FROM audit_store.samples FINAL
+WHERE (tenant, day) IN planned AND inclusion_probability > 0 AND inclusion_probability <= 1
 GROUP BY day, tenant, model_version, mode, level;
 
 -- What a stratum's rates need, as sums that add up over days. Lookups that share an answer share
