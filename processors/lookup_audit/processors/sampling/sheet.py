@@ -98,7 +98,8 @@ def write_sheet(path: Path, answers: Iterable[Answer]) -> int:
         if path.suffix.lower() == ".csv":
             # The mark at the beginning tells spreadsheets that it is UTF-8.
             with open(partial, "w", encoding="utf-8-sig", newline="") as stream:
-                writer = csv.writer(stream)
+                # Quoted, so that a semicolon in a text parts no cell where semicolons do.
+                writer = csv.writer(stream, quoting=csv.QUOTE_ALL)
                 writer.writerow(COLUMNS)
                 count = sum(1 for _ in map(writer.writerow, map(csv_row, answers)))
         else:
