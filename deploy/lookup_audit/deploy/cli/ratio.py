@@ -92,6 +92,9 @@ def _print(
         print("No lookups in this period.")
         return
     report.print_headline(found)
+    print(
+        "\nn: of a day that was sampled the drawn lookups, weighted to the traffic; of another all."
+    )
     print("\nAs shares of the sampled lookups\n")
     print_table(
         (*by, "sampled", "high-score errors, 95 %", "low-score refusals, 95 %", "ratio, 95 %"),
