@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from lookup_audit.processors.calibration.matching import StratumTrials, Trial
 from lookup_audit.processors.calibration.rate import Interval
 from lookup_audit.processors.calibration.strategies import Strategy
+from lookup_audit.processors.statistics.multiple import holm
 from lookup_audit.processors.statistics.paired import (
-    holm,
     mcnemar_exact,
     mean_difference,
     paired_difference,

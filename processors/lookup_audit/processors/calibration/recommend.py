@@ -8,15 +8,14 @@ chooses anew on resampled questions and says by how much.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from lookup_audit.processors.calibration.operating import Cut, Scored, operating_curve
+from lookup_audit.processors.statistics.proportions import Z_95
 from lookup_audit.processors.statistics.separation import youden
 
-_Z = NormalDist().inv_cdf(0.975)
 _BLOCK_CELLS = 4_000_000
 Floats = npt.NDArray[np.float64]
 
@@ -150,7 +149,7 @@ def _wilson_upper(errors: Floats, n: Floats) -> Floats:
     """The upper end of :func:`wilson` for whole arrays; 1 where n is 0."""
     safe = np.maximum(n, 1.0)
     share = errors / safe
-    square = _Z * _Z
-    half = _Z * np.sqrt(share * (1 - share) / safe + square / (4 * safe * safe))
+    square = Z_95 * Z_95
+    half = Z_95 * np.sqrt(share * (1 - share) / safe + square / (4 * safe * safe))
     upper = (share + square / (2 * safe) + half) / (1 + square / safe)
     return np.where((n <= 0) | (errors >= n), 1.0, np.minimum(1.0, upper))

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from lookup_audit.processors.calibration.layers import (
     LayerAdvice,
@@ -25,6 +24,7 @@ from lookup_audit.processors.calibration.recommend import (
 )
 from lookup_audit.processors.calibration.reliability import Reliability, reliability
 from lookup_audit.processors.calibration.retrieval import Retrieval, retrieval_of
+from lookup_audit.processors.statistics.proportions import Z_95
 from lookup_audit.processors.statistics.separation import auc, auc_interval, best_cut_p
 from lookup_audit.schemas.ruleset import DEFAULT_RULESET, Ruleset
 
@@ -250,8 +250,7 @@ def fewest_precise(budget: float) -> int:
     >>> fewest_precise(0.05)
     73
     """
-    z = NormalDist().inv_cdf(0.975)
-    return math.ceil(z * z * (1 - budget) / budget)
+    return math.ceil(Z_95 * Z_95 * (1 - budget) / budget)
 
 
 def _recommend(

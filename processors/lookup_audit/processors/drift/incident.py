@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from lookup_audit.processors.drift.detector import (
     FALLS,
@@ -19,8 +19,7 @@ from lookup_audit.processors.drift.detector import (
     no_evidence,
     step,
 )
-
-_Z: Final = 1.959964
+from lookup_audit.processors.statistics.proportions import Z_95, wilson
 
 
 class Around(NamedTuple):
@@ -219,7 +218,7 @@ def _closed(incident: Incident, minute: int, around: Around) -> Transition:
 def _margin(rate: float, calls: float, around: Around) -> float:
     smooth = (rate * calls + 1.0) / (calls + 2.0)
     variance = around.dispersion * smooth * (1.0 - smooth) / calls
-    return _Z * math.sqrt(variance + around.reference_error**2)
+    return Z_95 * math.sqrt(variance + around.reference_error**2)
 
 
 def change_interval(incident: Incident, around: Around) -> tuple[float, float, float]:
@@ -231,21 +230,12 @@ def change_interval(incident: Incident, around: Around) -> tuple[float, float, f
     """
     n = max(incident.n, 1.0)
     rate, expected = min(incident.k / n, 1.0), min(incident.expected / n, 1.0)
-    low, high = wilson(rate, n / around.dispersion)
-    error = _Z * around.reference_error
+    calls = n / around.dispersion
+    interval = wilson(rate * calls, calls)
+    assert interval is not None, "there is at least a part of a call"
+    low, high = interval
+    error = Z_95 * around.reference_error
     change = rate - expected
     down = change - math.hypot(rate - low, error)
     up = change + math.hypot(high - rate, error)
     return change, max(down, -1.0), min(up, 1.0)
-
-
-def wilson(rate: float, n: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a rate over ``n`` calls (Wilson 1927, JASA 22:209).
-
-    >>> [round(end, 3) for end in wilson(0.5, 100)]
-    [0.404, 0.596]
-    """
-    z2 = _Z * _Z
-    centre = (rate + z2 / (2.0 * n)) / (1.0 + z2 / n)
-    half = _Z * math.sqrt(rate * (1.0 - rate) / n + z2 / (4.0 * n * n)) / (1.0 + z2 / n)
-    return max(0.0, centre - half), min(1.0, centre + half)

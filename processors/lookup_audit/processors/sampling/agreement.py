@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from lookup_audit.processors.reading import Reader, rows
-
-_Z: Final = 1.959963984540054
+from lookup_audit.processors.statistics.proportions import Z_95
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ def cohen_kappa(cells: Mapping[tuple[Hashable, Hashable], int]) -> Agreement:
     variance /= n * (1 - expected) ** 2
     if variance <= 1e-15:
         return Agreement(n, agreed, kappa, None, None)
-    half = _Z * math.sqrt(variance)
+    half = Z_95 * math.sqrt(variance)
     return Agreement(n, agreed, kappa, max(-1.0, kappa - half), min(1.0, kappa + half))
 
 

@@ -123,18 +123,3 @@ def _blocks(draws: int, n: int) -> list[int]:
     """Sizes that add up to ``draws``, each of a few million numbers at most."""
     size = max(1, _BLOCK_CELLS // n)
     return [min(size, draws - start) for start in range(0, draws, size)]
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p values (Holm 1979, Scand. J. Statist. 6:65); no value stays no value.
-
-    >>> holm([0.01, None, 0.04])
-    [0.02, None, 0.04]
-    """
-    order = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    highest = 0.0
-    for place, (p, index) in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - place) * p))
-        adjusted[index] = highest
-    return adjusted

@@ -9,8 +9,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from statistics import NormalDist
-from typing import Self
+from typing import Final, Self
 
+# The two-sided 95 % point of the normal distribution.
+Z_95: Final = NormalDist().inv_cdf(0.975)
 # How much the plain effective size counts against the one seen in the data, in units of
 # information m p (1 - p). Without it a few heavy weights that happen to be absent make an interval
 # far too short; checked by simulation (tests/unit/processors/statistics).

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lookup_audit.processors.statistics.multiple import holm
 from lookup_audit.processors.triage.exact import (
     Interval,
     Values,
     fisher,
-    holm,
     mean_difference,
     permutation_p,
     share_difference,
@@ -139,12 +139,10 @@ def weigh_causes(
         contrasts += ["day"] if has_baseline else []
         for contrast in contrasts:
             found.append((place, factor, _compare(rows, factor, contrast, resamples)))
-    tested = [cause.p for _, _, cause in found if cause.p is not None]
-    adjusted = iter(holm(tested))
+    adjusted = holm([cause.p for _, _, cause in found])
     ranked = []
-    for place, factor, cause in found:
-        if cause.p is not None:
-            value = next(adjusted)
+    for (place, factor, cause), value in zip(found, adjusted, strict=True):
+        if value is not None:
             harm = (cause.effect or 0.0) * factor.harmful
             is_clear = value <= ALPHA and (factor.harmful == 0 or harm > 0)
             cause = replace(cause, adjusted_p=value, is_clear=is_clear)

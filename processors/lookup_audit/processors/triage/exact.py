@@ -4,7 +4,6 @@ Everything is a pure function of counts or values; randomness comes from a fixed
 same data give the same report.
 """
 
-from collections.abc import Sequence
 from math import comb, inf, sqrt
 from statistics import NormalDist
 
@@ -20,21 +19,6 @@ _LARGE = 5000
 
 Interval = tuple[float, float]
 Values = NDArray[np.float64]
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values that keep the family-wise error (Holm 1979, Scand. J. Stat. 6:65).
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted = [1.0] * len(p_values)
-    highest = 0.0
-    for place, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - place) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
 
 
 def fisher(found: int, n: int, others_found: int, others: int, *, greater: bool = False) -> float:

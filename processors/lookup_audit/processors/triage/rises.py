@@ -13,8 +13,9 @@ from operator import itemgetter
 from typing import Literal
 
 from lookup_audit.processors.reading import Reader, rows
+from lookup_audit.processors.statistics.multiple import holm
 from lookup_audit.processors.triage.causes import ALPHA, Cause, Kind, Row, weigh_causes
-from lookup_audit.processors.triage.exact import fisher, holm, smallest_p
+from lookup_audit.processors.triage.exact import fisher, smallest_p
 
 State = Literal["rise", "no_rise", "no_baseline", "too_few"]
 KINDS: tuple[Kind, ...] = ("errors", "refusals")
@@ -114,11 +115,10 @@ def read_rises(counted: Iterable[Row], kind: Kind, *, resamples: int = 9999) -> 
     strata = [list(group) for _, group in groupby(sorted(counted, key=key), key=key)]
     strata = [group for group in strata if any(row["on_day"] for row in group)]
     counted_rises = [_count(group, kind) for group in strata]
-    adjusted = iter(holm([rise.p for rise in counted_rises if rise.p is not None]))
+    adjusted = holm([rise.p for rise in counted_rises])
     rises = []
-    for group, rise in zip(strata, counted_rises, strict=True):
-        if rise.p is not None:
-            value = next(adjusted)
+    for group, rise, value in zip(strata, counted_rises, adjusted, strict=True):
+        if value is not None:
             state: State = "rise" if value <= ALPHA else rise.state
             rise = replace(rise, adjusted_p=value, state=state)
         if rise.bad and rise.state in ("rise", "no_baseline"):

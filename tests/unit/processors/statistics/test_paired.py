@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from lookup_audit.processors.statistics.paired import (
-    holm,
     mcnemar_exact,
     mean_difference,
     paired_difference,
@@ -105,9 +104,3 @@ def test_the_bootstrap_covers_the_true_mean() -> None:
         interval = mean_difference(list(rng.choice(sizes, 70, p=shares)), draws=1_000)
         covered += interval is not None and interval[0] <= true <= interval[1]
     assert 0.92 <= covered / days <= 0.98
-
-
-def test_holm_multiplies_by_what_is_left_and_never_falls() -> None:
-    adjusted = holm([0.04, 0.01, None, 0.03])
-    assert adjusted == pytest.approx([0.06, 0.03, None, 0.06])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
