@@ -23,15 +23,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from lookup_audit.collector.auth import RequireToken
-from lookup_audit.collector.body import check_content_type, read_body
+from lookup_audit.collector.body import check_content_type
 from lookup_audit.collector.config import CollectorConfig, is_loopback
 from lookup_audit.collector.cross_site import RefuseCrossSite
-from lookup_audit.collector.envelope import Arrival, read_trace_parent
 from lookup_audit.collector.ingest import Sorted, sort_events
 from lookup_audit.collector.otlp import OtlpReceiver
 from lookup_audit.collector.otlp.answers import StatusBodies
 from lookup_audit.collector.pressure import Budget, OverloadedError
 from lookup_audit.collector.publishing import Health, Publisher
+from lookup_audit.collector.request import arrival_of, taken_body
 from lookup_audit.collector.split import TooManyEventsError
 from lookup_audit.collector.telemetry import IngestMetrics, Telemetry, TimeRequests, make_telemetry
 from lookup_audit.collector.tracing import TracedPublisher
@@ -150,13 +150,7 @@ class _Receiver:
         async def receive(request: Request) -> Response:
             check_content_type(request.headers.get("content-type"))
             try:
-                with self._bodies.lease() as lease:
-                    body = await read_body(
-                        request,
-                        max_bytes=self._config.max_body_bytes,
-                        timeout_seconds=self._config.body_timeout_seconds,
-                        take=lease.take,
-                    )
+                async with taken_body(request, self._config, self._bodies) as body:
                     return await self._ingest(request, body, event_type)
             except ClientDisconnect:
                 # Nobody reads this answer; the status is for the metrics.
@@ -165,11 +159,7 @@ class _Receiver:
         return receive
 
     async def _ingest(self, request: Request, body: bytes, event_type: EventType) -> Response:
-        arrival = Arrival(
-            received_at=self._clock(),
-            trace_parent=read_trace_parent(request.headers.get("traceparent")),
-            trace_state=request.headers.get("tracestate", "")[:512],
-        )
+        arrival = arrival_of(request, self._clock())
         try:
             if len(body) <= _INLINE_BYTES:
                 result = sort_events(body, event_type, config=self._config, arrival=arrival)

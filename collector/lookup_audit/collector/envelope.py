@@ -37,8 +37,8 @@ SCHEMAS: Final[Mapping[EventType, str]] = {
 }
 
 _NO_CONTENT: Final = b"{}"
-_TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
-_SPAN_ID = re.compile(r"(?!0{16})[0-9a-f]{16}")
+TRACE_ID: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
+SPAN_ID: Final = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _TRACE_PARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
@@ -147,9 +147,9 @@ def _urn(tenant: str, service: str) -> str:
 
 def _trace_headers(trace_id: str, span_id: str, arrival: Arrival) -> dict[str, str]:
     """Exactly one trace context: the event's, else the request's, else a new one."""
-    if _TRACE_ID.fullmatch(trace_id):
+    if TRACE_ID.fullmatch(trace_id):
         span_id = span_id.lower()
-        if not _SPAN_ID.fullmatch(span_id):
+        if not SPAN_ID.fullmatch(span_id):
             span_id = _new_id(8)
         return {Header.TRACE_PARENT: f"00-{trace_id}-{span_id}-01"}
     if arrival.trace_parent:

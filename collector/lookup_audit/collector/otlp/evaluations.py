@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
+from lookup_audit.collector.envelope import TRACE_ID
 from lookup_audit.collector.otlp.documents import REDACTED
 from lookup_audit.collector.otlp.lookup import format_ns, make_id
 from lookup_audit.collector.otlp.reading import first_text
@@ -18,7 +19,6 @@ from lookup_audit.schemas.fields import MAX_NAME_LENGTH
 from lookup_audit.schemas.names import JudgementSource, JudgementVerdict, RefusalReason
 
 EVALUATION_EVENT: Final = "gen_ai.evaluation.result"
-_TRACE_ID: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _OPENINFERENCE: Final = re.compile(
     r"(?:(trace|session)\.)?(?:annotations|evaluations)\.(\d{1,4})\.(?:annotation|evaluation)\.(\w+)"
 )
@@ -132,7 +132,7 @@ def make_judgement(evaluation: Evaluation) -> dict[str, Any] | str:
     name = _plain(evaluation.name)
     if name not in CORRECTNESS:
         return "evaluation_of_other_kind"
-    if not _TRACE_ID.fullmatch(evaluation.trace_id) or not 0 < evaluation.time_ns < 2**63:
+    if not TRACE_ID.fullmatch(evaluation.trace_id) or not 0 < evaluation.time_ns < 2**63:
         return "evaluation_without_trace"
     words = [evaluation.name]
     if evaluation.label:

@@ -12,6 +12,8 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from lookup_audit.collector.otlp.spans import (
+    STATUS_ERROR,
+    VECTOR,
     Attributes,
     BadPayloadError,
     LogEvent,
@@ -24,8 +26,6 @@ from lookup_audit.collector.otlp.spans import (
     is_vector_text,
 )
 
-_ERROR: Final = 2
-_VECTOR: Final = object()
 # The protobuf parser allows 100 nested messages, and a nested value is two.
 _MAX_DEPTH: Final = 50
 _SPECIAL: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -142,7 +142,7 @@ def _span(message: dict[str, Any], source: Source, payload: Payload) -> Span:
             (_text(link, "traceId").lower(), _text(link, "spanId").lower())
             for link in map(_dict, _list(message, "links"))
         ],
-        failed=_whole(status, "code") == _ERROR,
+        failed=_whole(status, "code") == STATUS_ERROR,
         status_message=_text(status, "message"),
         dropped_attributes=_whole(message, "droppedAttributesCount"),
         dropped_events=_whole(message, "droppedEventsCount"),
@@ -212,7 +212,7 @@ def _attributes(message: dict[str, Any], payload: Payload) -> Attributes:
     for pair in map(_dict, _list(message, "attributes")):
         key = _text(pair, "key")
         value = _value(key, _dict(pair, "value"), _MAX_DEPTH)
-        if value is _VECTOR:
+        if value is VECTOR:
             payload.vectors += 1
         else:
             attributes[key] = value
@@ -227,7 +227,7 @@ def _value(key: str, message: dict[str, Any], depth: int) -> Any:
             continue
         if kind in ("stringValue", "bytesValue"):
             text = _text(message, kind)
-            return _VECTOR if is_vector_text(text) else text
+            return VECTOR if is_vector_text(text) else text
         if kind == "boolValue":
             if not isinstance(value, bool):
                 raise _FaultError("boolValue must be true or false")
@@ -262,8 +262,8 @@ def _double(value: Any) -> float:
 def _array(key: str, items: list[Any], depth: int) -> Any:
     values = [_value("", _dict(item), depth - 1) for item in items]
     if is_vector(key, values, len(values)):
-        return _VECTOR
-    return [value for value in values if value is not _VECTOR]
+        return VECTOR
+    return [value for value in values if value is not VECTOR]
 
 
 def _members(pairs: list[Any], depth: int) -> dict[str, Any]:
@@ -271,6 +271,6 @@ def _members(pairs: list[Any], depth: int) -> dict[str, Any]:
     for pair in map(_dict, pairs):
         key = _text(pair, "key")
         value = _value(key, _dict(pair, "value"), depth - 1)
-        if value is not _VECTOR:
+        if value is not VECTOR:
             members[key] = value
     return members

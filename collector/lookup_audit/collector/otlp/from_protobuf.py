@@ -8,6 +8,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from lookup_audit.collector.otlp.spans import (
+    STATUS_ERROR,
+    VECTOR,
     Attributes,
     BadPayloadError,
     LogEvent,
@@ -19,9 +21,6 @@ from lookup_audit.collector.otlp.spans import (
     is_vector,
     is_vector_text,
 )
-
-_ERROR: Final = 2
-_VECTOR: Final = object()
 
 
 def read_traces(body: bytes) -> Payload:
@@ -97,7 +96,7 @@ def _span(message: Any, source: Source, payload: Payload) -> Span:
             for event in message.events
         ],
         links=[(link.trace_id.hex(), link.span_id.hex()) for link in message.links],
-        failed=message.status.code == _ERROR,
+        failed=message.status.code == STATUS_ERROR,
         status_message=message.status.message,
         dropped_attributes=message.dropped_attributes_count,
         dropped_events=message.dropped_events_count,
@@ -108,7 +107,7 @@ def _attributes(pairs: Any, payload: Payload) -> Attributes:
     attributes: Attributes = {}
     for pair in pairs:
         value = _value(pair.key, pair.value)
-        if value is _VECTOR:
+        if value is VECTOR:
             payload.vectors += 1
         else:
             attributes[pair.key] = value
@@ -122,15 +121,15 @@ def _value(key: str, message: Any) -> Any:
         return None
     if kind == "array_value":
         values = [_value("", item) for item in message.array_value.values]
-        return _VECTOR if is_vector(key, values, len(values)) else _without_vectors(values)
+        return VECTOR if is_vector(key, values, len(values)) else _without_vectors(values)
     if kind == "kvlist_value":
         members = {pair.key: _value(pair.key, pair.value) for pair in message.kvlist_value.values}
-        return {name: value for name, value in members.items() if value is not _VECTOR}
+        return {name: value for name, value in members.items() if value is not VECTOR}
     if kind == "bytes_value":
         return base64.b64encode(message.bytes_value).decode()
     if kind == "string_value":
         text = message.string_value
-        return _VECTOR if is_vector_text(text) else text
+        return VECTOR if is_vector_text(text) else text
     if kind in _SCALARS:
         return getattr(message, kind)
     return None
@@ -140,4 +139,4 @@ _SCALARS: Final = frozenset({"bool_value", "int_value", "double_value"})
 
 
 def _without_vectors(values: list[Any]) -> list[Any]:
-    return [value for value in values if value is not _VECTOR]
+    return [value for value in values if value is not VECTOR]

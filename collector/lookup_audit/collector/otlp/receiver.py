@@ -14,15 +14,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from lookup_audit.collector.body import media_type, read_body
+from lookup_audit.collector.body import media_type
 from lookup_audit.collector.config import CollectorConfig
-from lookup_audit.collector.envelope import Arrival, read_trace_parent
 from lookup_audit.collector.otlp import answers, from_json, from_protobuf
 from lookup_audit.collector.otlp.evaluations import of_logs
 from lookup_audit.collector.otlp.pipeline import Pipeline, describe
 from lookup_audit.collector.otlp.spans import BadPayloadError, Payload
 from lookup_audit.collector.pressure import Budget
 from lookup_audit.collector.publishing import Publisher
+from lookup_audit.collector.request import arrival_of, taken_body
 from lookup_audit.collector.telemetry import IngestMetrics
 
 # A batch of 512 spans has 0.8 MB and takes 5 ms; what is larger goes to a thread.
@@ -80,13 +80,7 @@ class OtlpReceiver:
                 f"send {answers.PROTOBUF} or {answers.JSON}",
             )
         try:
-            with self._bodies.lease() as lease:
-                body = await read_body(
-                    request,
-                    max_bytes=self._config.max_body_bytes,
-                    timeout_seconds=self._config.body_timeout_seconds,
-                    take=lease.take,
-                )
+            async with taken_body(request, self._config, self._bodies) as body:
                 return await self._receive(request, body, content_type)
         except ClientDisconnect:
             # Nobody reads this answer; the status is for the metrics.
@@ -114,11 +108,7 @@ class OtlpReceiver:
         return await self._take(request, payload, content_type)
 
     async def _take(self, request: Request, payload: Payload, content_type: str) -> Response:
-        arrival = Arrival(
-            received_at=self._clock(),
-            trace_parent=read_trace_parent(request.headers.get("traceparent")),
-            trace_state=request.headers.get("tracestate", "")[:512],
-        )
+        arrival = arrival_of(request, self._clock())
         path = request.url.path
         if path == answers.TRACES:
             batch = await self._pipeline.take(payload.spans, arrival)

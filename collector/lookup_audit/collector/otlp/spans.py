@@ -11,13 +11,17 @@ from typing import Any, Final
 
 import msgspec
 
+from lookup_audit.collector.envelope import SPAN_ID, TRACE_ID
+
 Attributes = dict[str, Any]
 
 # Shorter lists of numbers may be anything; no embedding model has so few dimensions.
+# OTLP's STATUS_CODE_ERROR.
+STATUS_ERROR: Final = 2
+# Stands for an attribute that was an embedding.
+VECTOR: Final = object()
 _VECTOR_LENGTH: Final = 16
 _NUMBERS: Final = re.compile(r"\[[-+0-9.eE, \n]+\]?\Z")
-_TRACE_ID: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
-_SPAN_ID: Final = re.compile(r"(?!0{16})[0-9a-f]{16}")
 
 
 class BadPayloadError(ValueError):
@@ -88,11 +92,11 @@ class Payload(msgspec.Struct, gc=False):
 
 def check_span(span: Span) -> str:
     """What makes a span unusable, or ``""``."""
-    if not _TRACE_ID.fullmatch(span.trace_id):
+    if not TRACE_ID.fullmatch(span.trace_id):
         return "a span's trace id must be 16 bytes and not all zero"
-    if not _SPAN_ID.fullmatch(span.span_id):
+    if not SPAN_ID.fullmatch(span.span_id):
         return "a span's id must be 8 bytes and not all zero"
-    if span.parent_id and not _SPAN_ID.fullmatch(span.parent_id):
+    if span.parent_id and not SPAN_ID.fullmatch(span.parent_id):
         return f"the parent id of span {span.span_id} must be empty or 8 bytes and not all zero"
     if not 0 < span.end_ns < 2**63 or not 0 <= span.start_ns < 2**63:
         return f"span {span.span_id} has no end time"
