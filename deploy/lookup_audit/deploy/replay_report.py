@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lookup_audit.deploy.cli.options import print_table
+from lookup_audit.deploy.figures import number, with_interval
 from lookup_audit.processors.replay.cells import CellCount, CellRates, cell_rates
 from lookup_audit.processors.replay.levels import Example, LevelCounts, Move, level_counts
 from lookup_audit.processors.replay.sweep import GridPoint
@@ -187,7 +188,7 @@ def _headline_row(stratum: Mapping[str, Any], side: str, name: str) -> list[obje
         name,
         in_words(figures["high_score_error_rate"], counts=True),
         in_words(figures["low_score_refusal_rate"], counts=True),
-        "no value" if ratio is None else f"{ratio:.2f}",
+        number(ratio, ".2f"),
     ]
 
 
@@ -211,9 +212,5 @@ def in_words(figure: Mapping[str, Any], *, counts: bool = False) -> str:
     >>> in_words(rate(0, 0), counts=True)
     'no value (0/0)'
     """
-    value = (
-        "no value"
-        if figure["rate"] is None
-        else f"{figure['rate']:.2f} ({figure['low']:.2f}-{figure['high']:.2f})"
-    )
+    value = with_interval(figure["rate"], (figure["low"], figure["high"]))
     return f"{value} ({figure['count']}/{figure['n']})" if counts else value

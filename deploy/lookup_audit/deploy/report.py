@@ -7,11 +7,10 @@ no value.
 from collections.abc import Sequence
 
 from lookup_audit.deploy.cli.options import print_table
+from lookup_audit.deploy.figures import NO_VALUE, with_interval
 from lookup_audit.processors.ratio import Headline
 from lookup_audit.processors.reading import Reader, rows
 from lookup_audit.processors.statistics.proportions import Estimate
-
-NO_VALUE = "no value"
 
 _LEVELS = """
 SELECT
@@ -93,18 +92,20 @@ def _headline_row(row: Headline) -> list[object]:
     ]
 
 
-def rate(found: Estimate | None) -> str:
-    """A rate with its interval."""
+def _written(found: Estimate | None, form: str) -> str:
     if found is None:
         return NO_VALUE
-    return f"{found.value:.2f} ({found.low:.2f}-{found.high:.2f})"
+    return with_interval(found.value, (found.low, found.high), form=form)
+
+
+def rate(found: Estimate | None) -> str:
+    """A rate with its interval."""
+    return _written(found, ".2f")
 
 
 def percent(found: Estimate | None) -> str:
     """A share with its interval, in per cent."""
-    if found is None:
-        return NO_VALUE
-    return f"{found.value:.1%} ({found.low:.1%}-{found.high:.1%})"
+    return _written(found, ".1%")
 
 
 def ratio_text(found: tuple[float, float, float | None] | None) -> str:

@@ -119,10 +119,5 @@ def open_writer(store: str | None, data_dir: Path, token: str | None = None) -> 
     running = directory.running()
     if running is not None:
         return HttpWriter(running.url, token)
-    if not directory.exists:
-        raise ConfigError(
-            f"there is no data in {data_dir}; start with 'lookup-audit demo' or "
-            "'lookup-audit up', name the directory with --data-dir, or a ClickHouse server "
-            "with --store http://user:password@host:8123"
-        )
+    directory.must_exist()
     return _DirectoryWriter(directory)

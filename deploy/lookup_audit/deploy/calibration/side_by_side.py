@@ -1,7 +1,8 @@
 """A comparison for a person at a terminal."""
 
-from lookup_audit.deploy.calibration.text import say, with_interval
+from lookup_audit.deploy.calibration.text import say
 from lookup_audit.deploy.cli.options import print_table
+from lookup_audit.deploy.figures import NO_VALUE, with_interval
 from lookup_audit.processors.calibration.comparison import Comparison, Example, Figure, View
 
 
@@ -34,7 +35,7 @@ def print_comparison(found: Comparison, labels: tuple[str, str], examples: int) 
 
 def _row(figure: Figure) -> list[object]:
     if figure.no_value:
-        return [figure.name, figure.n, *["no value"] * 3, *["-"] * 4]
+        return [figure.name, figure.n, *[NO_VALUE] * 3, *["-"] * 4]
     difference, interval = figure.difference or 0.0, figure.interval
     shown = f"{difference:+.2f}"
     if interval is not None:

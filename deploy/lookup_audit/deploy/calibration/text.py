@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from lookup_audit.deploy.cli.options import print_table, printable
+from lookup_audit.deploy.figures import with_interval
 from lookup_audit.processors.calibration.fragility import Fragility
 from lookup_audit.processors.calibration.layers import LayerCut
 from lookup_audit.processors.calibration.matching import LeftOut
 from lookup_audit.processors.calibration.operating import Cut, readable
-from lookup_audit.processors.calibration.rate import Interval, Rate
+from lookup_audit.processors.calibration.rate import Rate
 from lookup_audit.processors.calibration.report import BasisReport, StratumReport
 
 _SHOWN_LEFT_OUT = 10
@@ -16,19 +17,6 @@ _SHOWN_LEFT_OUT = 10
 def cell(rate: Rate) -> str:
     """A rate as a table's cell."""
     return with_interval(rate.value, rate.interval)
-
-
-def with_interval(value: float | None, interval: Interval | None) -> str:
-    """A value with its interval; ``no value`` where there is none.
-
-    >>> with_interval(0.5, (0.25, 0.75))
-    '0.50 (0.25-0.75)'
-    """
-    if value is None:
-        return "no value"
-    if interval is None:
-        return f"{value:.2f}"
-    return f"{value:.2f} ({interval[0]:.2f}-{interval[1]:.2f})"
 
 
 def say(text: str) -> None:

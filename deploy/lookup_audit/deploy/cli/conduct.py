@@ -3,17 +3,19 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from lookup_audit.deploy.cli.options import (
     add_source,
+    first_day,
     make_parser,
     print_json,
     print_table,
     printable,
     reader_for,
 )
+from lookup_audit.deploy.figures import with_interval
 from lookup_audit.processors.conduct import ConductRate, conduct_examples, conduct_rates
 from lookup_audit.schemas.errors import ConfigError
 
@@ -67,11 +69,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def first_day(days: int | None, now: datetime) -> date | None:
-    """The first of the last ``days`` days, today among them."""
-    return None if days is None else (now - timedelta(days=days - 1)).date()
-
-
 def _as_json(rate: ConductRate) -> dict[str, Any]:
     return asdict(rate) | {"rate": rate.rate, "interval": rate.interval}
 
@@ -89,7 +86,7 @@ def _show(rates: Sequence[ConductRate], examples: Sequence[dict[str, Any]]) -> N
                 rate.mode,
                 rate.finding,
                 f"{rate.found}/{rate.occasions}",
-                _rate(rate),
+                with_interval(rate.rate, rate.interval, form=".3f"),
                 rate.occasion,
             )
             for rate in rates
@@ -109,13 +106,6 @@ def _show(rates: Sequence[ConductRate], examples: Sequence[dict[str, Any]]) -> N
                 for row in examples
             ],
         )
-
-
-def _rate(rate: ConductRate) -> str:
-    if rate.rate is None or rate.interval is None:
-        return "no value"
-    low, high = rate.interval
-    return f"{rate.rate:.3f} ({low:.3f}-{high:.3f})"
 
 
 def _cut(row: dict[str, Any], width: int = 100) -> str:

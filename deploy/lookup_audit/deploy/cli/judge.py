@@ -21,6 +21,7 @@ from lookup_audit.deploy.cli.options import (
     reader_for,
 )
 from lookup_audit.deploy.cli.sample import add_day
+from lookup_audit.deploy.figures import NO_VALUE, number
 from lookup_audit.deploy.judge_hook import Hook, JudgeFailedError, ask, command_hook, endpoint_hook
 from lookup_audit.deploy.judge_terminal import judge_at_terminal
 from lookup_audit.deploy.sender import Account, EventSender
@@ -339,8 +340,8 @@ def _agreement(args: argparse.Namespace) -> int:
 
 def _row(pair: JudgePair) -> list[object]:
     found = pair.agreement
-    kappa = "no value" if found.kappa is None else f"{found.kappa:.3f}"
-    interval = "no value"
+    kappa = number(found.kappa, ".3f")
+    interval = NO_VALUE
     if found.low is not None and found.high is not None:
         interval = f"{found.low:.3f} to {found.high:.3f}"
     mode = pair.mode or "(not stored)"

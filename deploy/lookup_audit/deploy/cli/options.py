@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,11 @@ def collector_for(url: str | None, data_dir: Path, *, option: str = "--url") -> 
             f"collector with {option} http://127.0.0.1:4318"
         )
     return running.url
+
+
+def first_day(days: int | None, now: datetime) -> date | None:
+    """The first of the last ``days`` days, today among them; ``None`` for all there are."""
+    return None if days is None else (now - timedelta(days=days - 1)).date()
 
 
 def printable(text: str) -> str:

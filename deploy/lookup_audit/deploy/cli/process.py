@@ -3,9 +3,6 @@
 import argparse
 import logging
 import os
-import signal
-import threading
-from types import FrameType
 
 from prometheus_client import start_http_server
 
@@ -18,14 +15,10 @@ from lookup_audit.deploy.cli.options import (
     kafka_options,
     make_parser,
 )
+from lookup_audit.deploy.cli.stage import stop_on_signals, wait_for_store
 from lookup_audit.deploy.workers import Workers, WorkerTask
 from lookup_audit.processors.kafka_source import KafkaConfig
-from lookup_audit.processors.migrate import pending
 from lookup_audit.processors.processor import MOST_WORKERS, Processor, ProcessorConfig
-from lookup_audit.processors.store import open_store
-from lookup_audit.schemas.errors import ConfigError, UnavailableError
-
-logger = logging.getLogger(__name__)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -72,38 +65,22 @@ def worker_count(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Work until a signal, then drain."""
     logging.getLogger("lookup_audit").setLevel(os.environ.get("LOOKUP_AUDIT_LOG_LEVEL", "INFO"))
-    stopping = threading.Event()
+    running: Processor | Workers | None = None
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        if stopping.is_set():
-            raise KeyboardInterrupt
-        stopping.set()
+    def stop() -> None:
         if running is not None:
             running.stop()
 
-    running: Processor | Workers | None = None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    stopping = stop_on_signals(stop)
     kafka = KafkaConfig(
         bootstrap_servers=args.bootstrap, group_id=args.group, security=kafka_options()
     )
     telemetry = make_telemetry("lookup-audit-processor")
     if args.metrics_port is not None and not args.workers:
         start_http_server(args.metrics_port, addr="127.0.0.1", registry=telemetry.registry)
-    while not stopping.is_set():
-        try:
-            store = open_store(args.store)
-            behind = pending(store)
-            break
-        except UnavailableError as error:
-            logger.warning("Waiting: %s", error)
-            stopping.wait(2.0)
-    else:
+    store = wait_for_store(args.store, stopping)
+    if store is None:
         return 0
-    if behind:
-        raise ConfigError(
-            f"the database lacks {len(behind)} migration(s); run: lookup-audit migrate --store URL"
-        )
     config = ProcessorConfig(
         flush_seconds=1.0, retention_days=args.retention_days, workers=args.workers
     )

@@ -3,12 +3,13 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from lookup_audit.deploy import report
 from lookup_audit.deploy.cli.options import (
     add_source,
+    first_day,
     make_parser,
     print_json,
     print_table,
@@ -66,12 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _period(days: int | None, tenant: str | None) -> ratio.Period:
-    if days is None:
-        return ratio.Period(tenant=tenant)
-    if not 1 <= days <= _MOST_DAYS:
+    if days is not None and not 1 <= days <= _MOST_DAYS:
         raise ConfigError(f"--days must be 1 or more, and at most {_MOST_DAYS}")
-    today = datetime.now(UTC).date()
-    return ratio.Period(first=today - timedelta(days=days - 1), tenant=tenant)
+    return ratio.Period(first=first_day(days, datetime.now(UTC)), tenant=tenant)
 
 
 def _everything(reader: Reader, by: Sequence[str], period: ratio.Period) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from lookup_audit.deploy.cli.options import (
     printable,
     reader_for,
 )
+from lookup_audit.deploy.figures import NO_VALUE, number, with_interval
 from lookup_audit.processors.statistics.proportions import wilson
 from lookup_audit.processors.triage import KINDS, Cause, Rise, newest_day, triage
 from lookup_audit.schemas.errors import ConfigError
@@ -166,7 +167,7 @@ def _cause_row(cause: Cause, rise: Rise) -> tuple[object, ...]:
         "clear" if cause.is_clear else "",
         cause.title + note,
         _CONTRASTS[rise.kind][cause.contrast],
-        f"{_number(cause.value)} / {_number(cause.other)}",
+        f"{number(cause.value, '.3g')} / {number(cause.other, '.3g')}",
         f"{cause.n} / {cause.n_other}",
         _effect(cause),
         _p(cause.p),
@@ -174,13 +175,9 @@ def _cause_row(cause: Cause, rise: Rise) -> tuple[object, ...]:
     )
 
 
-def _number(value: float | None) -> str:
-    return "no value" if value is None else f"{value:.3g}"
-
-
 def _effect(cause: Cause) -> str:
     if cause.effect is None:
-        return "no value"
+        return NO_VALUE
     if cause.interval is None:
         return f"{cause.effect:+.3g} (n is too small)"
     low, high = cause.interval
@@ -188,11 +185,11 @@ def _effect(cause: Cause) -> str:
 
 
 def _p(value: float | None) -> str:
-    return "no value" if value is None else f"{value:.2g}"
+    return number(value, ".2g")
 
 
 def _share(bad: int, n: int) -> str:
     interval = wilson(bad, n)
     if interval is None:
-        return "no value (0/0)"
-    return f"{bad}/{n} {bad / n:.2f} ({interval[0]:.2f}-{interval[1]:.2f})"
+        return f"{NO_VALUE} (0/0)"
+    return f"{bad}/{n} {with_interval(bad / n, interval)}"

@@ -3,9 +3,6 @@
 import argparse
 import logging
 import os
-import signal
-import threading
-from types import FrameType
 
 from prometheus_client import start_http_server
 
@@ -13,13 +10,9 @@ from lookup_audit.collector.telemetry import make_telemetry
 from lookup_audit.deploy import wiring
 from lookup_audit.deploy.cli.drift_options import add_drift, drift_settings
 from lookup_audit.deploy.cli.options import add_kafka, add_store, kafka_options, make_parser
+from lookup_audit.deploy.cli.stage import stop_on_signals, wait_for_store
 from lookup_audit.processors.drift.watcher import Watcher
 from lookup_audit.processors.kafka_source import KafkaConfig
-from lookup_audit.processors.migrate import pending
-from lookup_audit.processors.store import open_store
-from lookup_audit.schemas.errors import ConfigError, UnavailableError
-
-logger = logging.getLogger(__name__)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,18 +35,13 @@ def run(args: argparse.Namespace) -> int:
     """Watch until a signal."""
     logging.getLogger("lookup_audit").setLevel(os.environ.get("LOOKUP_AUDIT_LOG_LEVEL", "INFO"))
     config = drift_settings(args)
-    stopping = threading.Event()
     watcher: Watcher | None = None
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        if stopping.is_set():
-            raise KeyboardInterrupt
-        stopping.set()
+    def stop() -> None:
         if watcher is not None:
             watcher.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    stopping = stop_on_signals(stop)
     telemetry = make_telemetry("lookup-audit-watcher")
     if args.metrics_port is not None:
         start_http_server(args.metrics_port, addr="127.0.0.1", registry=telemetry.registry)
@@ -65,20 +53,9 @@ def run(args: argparse.Namespace) -> int:
         webhook_token=os.environ.get("LOOKUP_AUDIT_WEBHOOK_TOKEN"),
         board=args.board,
     )
-    while not stopping.is_set():
-        try:
-            store = open_store(args.store)
-            behind = pending(store)
-            break
-        except UnavailableError as error:
-            logger.warning("Waiting: %s", error)
-            stopping.wait(2.0)
-    else:
+    store = wait_for_store(args.store, stopping)
+    if store is None:
         return 0
-    if behind:
-        raise ConfigError(
-            f"the database lacks {len(behind)} migration(s); run: lookup-audit migrate --store URL"
-        )
     watcher = wiring.make_watcher(store, config, telemetry.meter_provider, alarms)
     watcher.run()
     store.close()

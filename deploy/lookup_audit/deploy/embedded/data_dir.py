@@ -42,6 +42,19 @@ class DataDir:
         """Whether a stack has ever run here."""
         return self.engine.is_dir()
 
+    def must_exist(self) -> None:
+        """Refuse a directory where no stack has ever run.
+
+        Raises:
+            ConfigError: Says how to start, and what else can be named.
+        """
+        if not self.exists:
+            raise ConfigError(
+                f"there is no data in {self.path}; start with 'lookup-audit demo' or "
+                "'lookup-audit up', name the directory with --data-dir, or a ClickHouse server "
+                "with --store http://user:password@host:8123"
+            )
+
     def acquire(self) -> None:
         """Hold the directory for this process.
 
