@@ -5,12 +5,12 @@ The table keeps every dead letter; the topic is for whoever wants to hear of the
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from kafka import KafkaProducer
 from kafka.errors import KafkaError, MessageSizeTooLargeError
 
 from lookup_audit.processors.batch import DeadLetter, Message
+from lookup_audit.processors.kafka_producer import LazyProducer
 from lookup_audit.processors.kafka_source import KafkaConfig
 from lookup_audit.schemas.errors import UnavailableError
 from lookup_audit.schemas.names import Header, Topic
@@ -33,9 +33,15 @@ class KafkaDeadLetters:
     """Publishes original bytes, key and headers to the dead-letter topic, with the origin."""
 
     def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 30.0):
-        self._config = config
         self._timeout = timeout_seconds
-        self._producer: Any = None
+        self._producer = LazyProducer(
+            config,
+            timeout_seconds,
+            compression_type="lz4",
+            linger_ms=5,
+            # A record that came in must go out again, with headers on top.
+            max_request_size=32 * 2**20,
+        )
 
     def publish(self, letters: Sequence[DeadLetter]) -> None:
         """See :meth:`DeadLetterPublisher.publish`."""
@@ -46,7 +52,6 @@ class KafkaDeadLetters:
             if too_large and self._send(too_large, with_value=False):
                 raise MessageSizeTooLargeError("even without their values")
         except KafkaError as error:
-            # A producer may be beyond repair, such as an idempotent one whose broker began anew.
             self.close()
             raise UnavailableError(f"dead letters were not acknowledged: {error}") from error
 
@@ -56,7 +61,7 @@ class KafkaDeadLetters:
         Those go without their value, which the dead-letter table keeps in any case.
         """
         deadline = time.monotonic() + self._timeout
-        producer = self._connected()
+        producer = self._producer.connected()
         too_large = []
         futures = []
         for letter in letters:
@@ -84,26 +89,9 @@ class KafkaDeadLetters:
                 too_large.append(letter)
         return too_large
 
-    def _connected(self) -> Any:
-        if self._producer is None:
-            self._producer = KafkaProducer(
-                bootstrap_servers=self._config.bootstrap_servers.split(","),
-                acks="all",
-                enable_idempotence=True,
-                compression_type="lz4",
-                linger_ms=5,
-                # A record that came in must go out again, with headers on top.
-                max_request_size=32 * 2**20,
-                max_block_ms=int(self._timeout * 1000),
-                **self._config.security,
-            )
-        return self._producer
-
     def close(self) -> None:
         """See :meth:`DeadLetterPublisher.close`."""
-        if self._producer is not None:
-            self._producer.close(timeout=5)
-            self._producer = None
+        self._producer.close()
 
 
 def _sendable(message: Message) -> bytes | None:

@@ -63,6 +63,11 @@ SELECT tenant, outcome_id, judgement_id, occurred_at, verdict, source, insert_id
 FROM audit_store.judgements
 WHERE {range}
 """
+_DERIVED = {
+    "audit_store.outcome_links": _OUTCOME_LINKS,
+    "audit_store.counting_judgements": _COUNTING_JUDGEMENTS,
+}
+
 _APART = """
 SELECT DISTINCT toString(id_hash)
 FROM audit_store.outcome_links
@@ -111,10 +116,14 @@ def link(store: Store, lookups: Sequence[Identity]) -> None:
         UnavailableError: The store does not answer; do it again.
     """
     for pairs in as_json(list(dict.fromkeys(lookups)), store.parameter_bytes):
-        hashes = [row[0] for row in store.query(_PENDING, {"pairs": pairs})]
-        for first in range(0, len(hashes), _HASHES_AT_ONCE):
-            some = ",".join(hashes[first : first + _HASHES_AT_ONCE])
-            store.command(_JOIN, {"hashes": f"[{some}]"})
+        _join(store, store.query(_PENDING, {"pairs": pairs}))
+
+
+def _join(store: Store, hashes: Sequence[Sequence[str]]) -> None:
+    """Join what is found under these hashes, given as one-column rows."""
+    for first in range(0, len(hashes), _HASHES_AT_ONCE):
+        some = ",".join(row[0] for row in hashes[first : first + _HASHES_AT_ONCE])
+        store.command(_JOIN, {"hashes": f"[{some}]"})
 
 
 def complete(store: Store, cluster: str, first_offsets: Mapping[tuple[str, int], int]) -> None:
@@ -127,7 +136,7 @@ def complete(store: Store, cluster: str, first_offsets: Mapping[tuple[str, int],
     """
     if first_offsets:
         where, parameters = offsets_from(cluster, first_offsets)
-        for sql in (_OUTCOME_LINKS, _COUNTING_JUDGEMENTS):
+        for sql in _DERIVED.values():
             store.command(sql.format(range=where), parameters)
 
 
@@ -137,17 +146,11 @@ def catch_up(store: Store) -> None:
     Args:
         store: Where lookups and outcomes are; asked once, at a start.
     """
-    for sql, table, column in (
-        (_OUTCOME_LINKS, "outcome_links", "outcome_id"),
-        (_COUNTING_JUDGEMENTS, "counting_judgements", "outcome_id"),
-    ):
+    for table, sql in _DERIVED.items():
         # Only what has no derived row at all: the rest was derived with its insert.
-        missing = f"(tenant, {column}) NOT IN (SELECT tenant, {column} FROM audit_store.{table})"
+        missing = f"(tenant, outcome_id) NOT IN (SELECT tenant, outcome_id FROM {table})"
         store.command(sql.format(range=missing))
-    apart = [row[0] for row in store.query(_APART)]
-    for first in range(0, len(apart), _HASHES_AT_ONCE):
-        some = ",".join(apart[first : first + _HASHES_AT_ONCE])
-        store.command(_JOIN, {"hashes": f"[{some}]"})
+    _join(store, store.query(_APART))
 
 
 def unlink(store: Store, kind: Kind, identity: Identity, insert_id: int) -> None:

@@ -201,17 +201,13 @@ FROM audit.sampled_cells AS c
 INNER JOIN (
     SELECT
         tenant, outcome_id,
-        argMaxIf(verdict, (indexOf(['user_feedback', 'human', 'gold'], source), occurred_at,
-                           reinterpretAsUInt32(substring(SHA256(judgement_id), 1, 4))),
-                 source != 'llm') AS human,
-        argMaxIf(
-            verdict,
-            (occurred_at, reinterpretAsUInt32(substring(SHA256(judgement_id), 1, 4))),
-            source = 'llm'
-        ) AS machine
+        -- Of people's judgements the one that counts for the cell; a machine's only where it is
+        -- the one, or the newest beside a person's.
+        anyIf(verdict, counts AND source != 'llm') AS human,
+        argMaxIf(verdict, (counts, occurred_at, judgement_id), source = 'llm') AS machine
     FROM audit.judgements
     GROUP BY tenant, outcome_id
-) AS j ON j.tenant = c.tenant AND j.outcome_id = c.outcome_id
+) AS j USING (tenant, outcome_id)
 WHERE {where} AND level = 'PRECISE' AND action = 'answered'
 GROUP BY {columns}, answer_key, human, machine
 """
@@ -225,12 +221,9 @@ def sharpened(reader: Reader, by: Sequence[str], period: Period) -> list[Sharpen
     """
     by = check_dimensions(by)
     where, parameters = period.condition()
-    where = where.replace("tenant =", "c.tenant =")
-    columns = ", ".join("c.tenant AS tenant" if name == "tenant" else name for name in by)
-    grouped = ", ".join("c.tenant" if name == "tenant" else name for name in by)
-    sql = _JUDGED_BY_BOTH.replace("GROUP BY {columns}", f"GROUP BY {grouped}")
+    sql = _JUDGED_BY_BOTH.format(columns=", ".join(by), where=where)
     strata: dict[tuple[Any, ...], list[tuple[float, str, str]]] = {}
-    for row in rows(reader, sql.format(columns=columns, where=where), parameters):
+    for row in rows(reader, sql, parameters):
         key = tuple(row[name] for name in by)
         strata.setdefault(key, []).append((row["w"], row["human"], row["machine"]))
     return [_sharpen(dict(zip(by, key, strict=True)), strata[key]) for key in sorted(strata)]

@@ -99,12 +99,16 @@ class Sink:
         fresh: dict[Kind, pa.Table] = {}
         repeats: list[Repeat] = []
         doubled: dict[Kind, list[Identity]] = {}
+        asked: dict[Kind, list[Identity]] = {}
         for kind in KINDS:
             if (rows := batch.rows.get(kind.name)) is not None:
-                known = stored_rows(self._store, kind, list(dict.fromkeys(_identities(kind, rows))))
+                asked[kind] = identities = _identities(kind, rows)
+                known = stored_rows(self._store, kind, list(dict.fromkeys(identities)))
                 # Of two processors at once, the one that should have settled it was killed.
                 doubled[kind] = [identity for identity, found in known.items() if found[1:]]
-                fresh[kind] = self._new_rows(kind, rows, excused, known, repeats, written)
+                fresh[kind] = self._new_rows(
+                    kind, rows, identities, excused, known, repeats, written
+                )
         letters = [d for d in batch.dead_letters if Place.of(d.message) not in excused]
         written.replays += len(batch.dead_letters) - len(letters)
         self._write_dead_letters(letters, written)
@@ -115,7 +119,7 @@ class Sink:
             # Another writer may have stored the same ids since they were asked for.
             raced = [] if alone else _identities(kind, rows)
             self._settle_races(kind, [*raced, *doubled[kind]], written)
-        links.link(self._store, _touched_lookups(batch))
+        links.link(self._store, [*asked.get(LOOKUP, ()), *_named_lookups(batch)])
         # After the rows: no reader sees a repeat of something that is not there yet.
         self._write_repeats(repeats, written)
         self._next |= batch.next_offsets
@@ -146,13 +150,13 @@ class Sink:
         self,
         kind: Kind,
         rows: pa.Table,
+        identities: Sequence[Identity],
         excused: set[Place],
         known: Mapping[Identity, list[Stored]],
         repeats: list[Repeat],
         written: Written,
     ) -> pa.Table:
         """The rows to store; fills in the repeats among the others."""
-        identities = _identities(kind, rows)
         places = _places(rows)
         first_here: dict[Identity, int] = {}
         keep = []
@@ -285,17 +289,13 @@ def _identities(kind: Kind, rows: pa.Table) -> list[Identity]:
     return list(zip(tenants, ids, strict=True))
 
 
-def _touched_lookups(batch: EncodedBatch) -> list[Identity]:
-    """The lookups of a batch and those its outcomes name, stored now or before."""
-    touched: list[Identity] = []
-    if (rows := batch.rows.get(LOOKUP.name)) is not None:
-        touched += _identities(LOOKUP, rows)
-    if (rows := batch.rows.get(OUTCOME.name)) is not None:
-        tenants, named = (rows.column(n).to_pylist() for n in ("tenant", "lookup_event_ids"))
-        touched += [
-            (t, event_id) for t, ids in zip(tenants, named, strict=True) for event_id in ids
-        ]
-    return touched
+def _named_lookups(batch: EncodedBatch) -> list[Identity]:
+    """The lookups that a batch's outcomes name."""
+    rows = batch.rows.get(OUTCOME.name)
+    if rows is None:
+        return []
+    tenants, named = (rows.column(n).to_pylist() for n in ("tenant", "lookup_event_ids"))
+    return [(t, event_id) for t, ids in zip(tenants, named, strict=True) for event_id in ids]
 
 
 def _places(rows: pa.Table) -> list[Place]:

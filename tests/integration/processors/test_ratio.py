@@ -282,6 +282,26 @@ def test_a_machine_sharpens_the_rate_where_people_judged_enough(store: ClickHous
     assert found.with_machine.value == pytest.approx(0.25 + tuning * (0.5 - 0.25))
 
 
+def test_people_alone_and_the_headline_count_the_same_judgement(store: ClickHouseStore) -> None:
+    """Two people who judged in the same instant and disagree: one of them counts, in both."""
+    lookups, others = [], []
+    for number in range(20):
+        lookups.append(lookup("PRECISE", event_id=f"e-{number}"))
+        others.append(make_outcome(outcome_id=f"o-{number}", lookup_event_ids=[f"e-{number}"]))
+        at = others[-1]["occurred_at"]
+        for source, verdict in (("human", "correct"), ("human", "incorrect"), ("llm", "correct")):
+            judged = {"source": source, "verdict": verdict, "occurred_at": at}
+            others.append(make_judgement(outcome_id=f"o-{number}", **judged))
+    chance = random.Random(3)
+    stream = messages(lookups, Topic.RESULTS, chance) + messages(others, Topic.OUTCOMES, chance)
+    store_in_pieces(store, stream, 3)
+    (found,) = sharpened(store, ("mode",), Period(tenant="acme"))
+    (headline,) = headlines(store, ("mode",), Period(tenant="acme"))
+    assert found.by_humans == headline.rates["high_score_error_rate"]
+    assert found.by_humans is not None
+    assert 0 < found.by_humans.value < 1
+
+
 @pytest.mark.parametrize("by", [("model_version",), ("day", "tenant"), ()])
 def test_a_figure_over_several_modes_is_refused_with_the_reason(by: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="different rulers"):

@@ -1,5 +1,6 @@
 """What the publisher does with a broker's refusals, told by a producer in memory."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, OutOfOrder
 
 from lookup_audit.processors.batch import DeadLetter
 from lookup_audit.processors.kafka_dead_letters import KafkaDeadLetters
+from lookup_audit.processors.kafka_producer import LazyProducer
 from lookup_audit.processors.kafka_source import KafkaConfig
 from lookup_audit.schemas.errors import Rejected, UnavailableError
 from lookup_audit.schemas.names import Header, Reason
@@ -51,17 +53,23 @@ class ProducerInMemory:
         self.is_closed = True
 
 
-class Publisher(KafkaDeadLetters):
+class ListedProducers(LazyProducer):
     """Gets its producers from a list."""
+
+    def __init__(self, producers: Sequence[ProducerInMemory]):
+        super().__init__(KafkaConfig(), 1.0)
+        self._listed = list(producers)
+
+    def _make(self) -> Any:
+        return self._listed.pop(0)
+
+
+class Publisher(KafkaDeadLetters):
+    """Sends by producers in memory."""
 
     def __init__(self, *producers: ProducerInMemory):
         super().__init__(KafkaConfig())
-        self._producers = list(producers)
-
-    def _connected(self) -> Any:
-        if self._producer is None:
-            self._producer = self._producers.pop(0)
-        return self._producer
+        self._producer = ListedProducers(producers)
 
 
 def letter(value: bytes | None, offset: int = 0) -> DeadLetter:

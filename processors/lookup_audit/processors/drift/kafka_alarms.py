@@ -3,12 +3,11 @@
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
-from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
+from lookup_audit.processors.kafka_producer import LazyProducer
 from lookup_audit.processors.kafka_source import KafkaConfig
 from lookup_audit.schemas.alarm import DriftAlarm
 from lookup_audit.schemas.errors import UnavailableError
@@ -25,9 +24,8 @@ class KafkaAlarms:
     """
 
     def __init__(self, config: KafkaConfig, *, timeout_seconds: float = 30.0):
-        self._config = config
         self._timeout = timeout_seconds
-        self._producer: Any = None
+        self._producer = LazyProducer(config, timeout_seconds)
 
     @property
     def name(self) -> str:
@@ -37,7 +35,7 @@ class KafkaAlarms:
     def send(self, alarms: Sequence[DriftAlarm], now: datetime) -> None:
         """See :meth:`Channel.send`."""
         try:
-            producer = self._connected()
+            producer = self._producer.connected()
             futures = [
                 producer.send(
                     Topic.ALARMS.value,
@@ -57,22 +55,9 @@ class KafkaAlarms:
     def repeat(self, open_alarms: Sequence[DriftAlarm], now: datetime) -> None:
         """Nothing: Kafka does not forget."""
 
-    def _connected(self) -> Any:
-        if self._producer is None:
-            self._producer = KafkaProducer(
-                bootstrap_servers=self._config.bootstrap_servers.split(","),
-                acks="all",
-                enable_idempotence=True,
-                max_block_ms=int(self._timeout * 1000),
-                **self._config.security,
-            )
-        return self._producer
-
     def close(self) -> None:
         """See :meth:`Channel.close`."""
-        if self._producer is not None:
-            self._producer.close(timeout=5)
-            self._producer = None
+        self._producer.close()
 
 
 def alarm_key(alarm: DriftAlarm) -> bytes:

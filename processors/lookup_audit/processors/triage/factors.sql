@@ -22,14 +22,9 @@ WITH
     judge AS (
         SELECT
             tenant, outcome_id,
-            argMin(
-                concat(judge_id, if(judge_version = '', '', '@'), judge_version),
-                (indexOf(['gold', 'human', 'user_feedback', 'llm'], source),
-                 -toUnixTimestamp64Micro(occurred_at), judgement_id)
-            ) AS judge
-        FROM audit_store.judgements
-        WHERE {kind:String} = 'errors'
-        GROUP BY tenant, outcome_id
+            concat(judge_id, if(judge_version = '', '', '@'), judge_version) AS judge
+        FROM audit.judgements
+        WHERE {kind:String} = 'errors' AND counts
     ),
     looked AS (
         SELECT
