@@ -65,14 +65,14 @@ class Period:
     last: date | None = None
     tenant: str | None = None
 
-    def condition(self, column: str = "day") -> tuple[str, dict[str, Any]]:
+    def condition(self) -> tuple[str, dict[str, Any]]:
         """A condition on rows of a view, with its parameters."""
         parts, parameters = ["1"], {}
         if self.first is not None:
-            parts.append(f"{column} >= {{first:Date}}")
+            parts.append("day >= {first:Date}")
             parameters["first"] = self.first.isoformat()
         if self.last is not None:
-            parts.append(f"{column} <= {{last:Date}}")
+            parts.append("day <= {last:Date}")
             parameters["last"] = self.last.isoformat()
         if self.tenant is not None:
             parts.append("tenant = {tenant:String}")
