@@ -1,11 +1,12 @@
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import resources
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lookup_audit.processors import calibration
@@ -121,7 +122,21 @@ def test_the_store_works_out_the_same_digest(engine: ClickHouseStore, texts: lis
     assert [value for (value,) in found] == [digest(text) for text in clean]
 
 
+def test_the_store_works_out_the_same_digest_for_every_letter(engine: ClickHouseStore) -> None:
+    """Alone and under a combining mark, which composes with some letters in one case only."""
+    letters = [chr(c) for c in range(0x20, 0x2FA20) if unicodedata.category(chr(c)) not in "CsCnCo"]
+    texts = [letter + mark for letter in letters for mark in ("", "\u0331")]
+    found = engine.query(
+        f"SELECT {digest_sql()} FROM "
+        "(SELECT arrayJoin(JSONExtract({texts:String}, 'Array(String)')) AS t)",
+        {"texts": json.dumps(texts)},
+    )
+    differing = {t for t, (value,) in zip(texts, found, strict=True) if value != digest(t)}
+    assert not differing
+
+
 @given(_TRICKY, _TRICKY)
+@example("\u1e96", "")  # its capital is two characters, which compose in lower case only
 def test_equal_questions_share_a_digest(one: str, other: str) -> None:
     for left, right in ((one, other), (one, one.upper()), (one, one.casefold())):
         if normalise(left) == normalise(right):

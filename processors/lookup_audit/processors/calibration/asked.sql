@@ -20,7 +20,7 @@ WHERE
     AND occurred_at >= parseDateTime64BestEffort({since:String}, 6, 'UTC')
     AND query_text != ''
     AND lower(substring(hex(MD5(replaceRegexpAll(
-        replaceAll(lowerUTF8(normalizeUTF8NFKC(query_text)), 'ß', 'ss'),
+        normalizeUTF8NFKD(replaceAll(lowerUTF8(normalizeUTF8NFKC(query_text)), 'ß', 'ss')),
         '[^0-9a-z\\p{Lo}]', ''
     ))), 1, 8)) IN (
         SELECT substring({digests:String}, 8 * number + 1, 8)

@@ -48,12 +48,14 @@ class Scope:
 def digest(text: str) -> str:
     """Eight hex digits that equal questions share, as ``asked.sql`` works them out.
 
-    Over what no case folding or spacing changes: ASCII letters in lower case, digits, and letters
-    without case, such as Chinese ones. Unequal questions may share it.
+    Over the ASCII letters in lower case, digits and letters without case (such as Chinese ones)
+    of the question as it is compared, taken apart so that an accent written with its letter and
+    one written after it count alike. Unequal questions may share it.
     """
-    lowered = unicodedata.normalize("NFKC", text).lower().replace("ß", "ss")
     letters = "".join(
-        c for c in lowered if (c.isascii() and c.isalnum()) or unicodedata.category(c) == "Lo"
+        c
+        for c in unicodedata.normalize("NFKD", normalise(text))
+        if (c.isascii() and c.isalnum()) or unicodedata.category(c) == "Lo"
     )
     return hashlib.md5(letters.encode(), usedforsecurity=False).hexdigest()[:8]
 
