@@ -1,8 +1,11 @@
 # Two commands on a fresh machine: make demo, make test. All of them make and reuse .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-kafka test-slow kafka-available check format lint types imports bench clean
+.PHONY: help demo up test properties test-kafka test-slow kafka-available check format lint types imports bench clean
 
 BIN := .venv/bin
+
+# The gate draws the same examples every time; `make properties` looks for new ones.
+SAME_EXAMPLES := --hypothesis-profile ci
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -17,15 +20,19 @@ up: ## serve the demo's data (or an empty stack) on http://127.0.0.1:4318
 
 test: ## the default suite: no network, no Docker, under five minutes
 	@.ci/setup demo dev
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not apache_kafka and not slow" $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not apache_kafka and not slow" $(SAME_EXAMPLES) $(ARGS)
 
 test-slow: ## the long fault tests
 	@.ci/setup demo dev
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
+properties: ## the property tests, with examples never drawn before
+	@.ci/setup demo dev
+	@$(BIN)/python -m pytest -m "hypothesis and not apache_kafka" $(ARGS)
+
 test-kafka: ## the suite's Kafka tests on a real Apache Kafka (needs java and mvn)
 	@.ci/setup demo dev
-	@$(BIN)/python -m pytest -m "apache_kafka and not slow" $(ARGS)
+	@$(BIN)/python -m pytest -m "apache_kafka and not slow" $(SAME_EXAMPLES) $(ARGS)
 
 kafka-available:
 	@.ci/setup demo dev
