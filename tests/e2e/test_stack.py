@@ -41,18 +41,16 @@ def test_everything_accepted_is_stored_before_it_stops(
     assert json.loads(answer.stdout) == [{"n": 2_000}]
 
 
-def test_a_kill_loses_less_than_a_second_and_nothing_that_was_visible(
+def test_a_kill_loses_less_than_a_second_even_right_after_the_start(
     start: Start, tmp_path: Path
 ) -> None:
     stack = start()
-    stack.post("/v1/lookups", encode(make_lookup(tenant="warm")))
-    stack.wait_for("SELECT count() FROM lookups", "1")
     stack.post("/v1/lookups", json.dumps([make_lookup() for _ in range(200)]).encode())
     time.sleep(1.0)
     stack.process.kill()
     stack.process.wait(10)
     again = start(tmp_path / "data")
-    assert again.query("SELECT count() FROM lookups") == "201"
+    assert again.query("SELECT count() FROM lookups") == "200"
 
 
 def test_a_second_stack_on_one_directory_is_refused(start: Start, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def make_processor(
     config: ProcessorConfig,
     meters: MeterProvider,
     *,
-    source_type: type[KafkaSource] = KafkaSource,
+    is_alone: bool = False,
 ) -> Processor:
     """A processor that reads from Kafka and writes to a store.
 
@@ -67,7 +67,7 @@ def make_processor(
         store: Where rows go.
         config: When batches are stored.
         meters: Makes the instruments.
-        source_type: Another way to take partitions than as a member of the group.
+        is_alone: No other processor reads from these brokers, so that it need not wait for one.
     """
     encoder = Encoder(clock=utc_now, retention=timedelta(days=config.retention_days))
 
@@ -75,7 +75,7 @@ def make_processor(
         encoder.registry = registry
 
     def make_source(on_revoked: Callable[[frozenset[Place]], None]) -> KafkaSource:
-        return source_type(kafka, PROCESSED_TOPICS, on_revoked)
+        return KafkaSource(kafka, PROCESSED_TOPICS, on_revoked, is_alone=is_alone)
 
     def make_sink(cluster_id: str) -> Sink:
         return Sink(store, KafkaDeadLetters(kafka), cluster_id=cluster_id, clock=utc_now)

@@ -108,13 +108,15 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped lib
 
 
 class KafkaSource:
-    """A consumer-group member.
+    """A consumer-group member, or the only reader there is.
 
     Args:
         config: How to reach the brokers.
         topics: What to read.
         on_revoked: Called inside ``poll`` before partitions go to another member: the last
             chance to store and commit what was read from them.
+        is_alone: Nobody else reads in this group's name: take every partition at once, and wait
+            for no group to form, which takes seconds. Offsets are committed all the same.
     """
 
     def __init__(
@@ -122,8 +124,11 @@ class KafkaSource:
         config: KafkaConfig,
         topics: Sequence[str],
         on_revoked: Callable[[frozenset[Place]], None],
+        *,
+        is_alone: bool = False,
     ):
         self._config = config
+        self._is_alone = is_alone
         self._topics = tuple(topics)
         self._listener = _Listener(on_revoked)
         self._consumer: Any = None
@@ -149,10 +154,17 @@ class KafkaSource:
                 )
             except KafkaError as error:
                 raise UnavailableError(f"Kafka does not answer: {error}") from error
-            for topic in self._topics:
-                # A leader that joins before it knows the topics assigns no partition, for good.
-                consumer.partitions_for_topic(topic)
-            consumer.subscribe(self._topics, listener=self._listener)
+            # Asked for also by a member: a leader that joins before it knows the topics assigns no
+            # partition, for good.
+            places = [
+                TopicPartition(topic, partition)
+                for topic in self._topics
+                for partition in sorted(consumer.partitions_for_topic(topic) or ())
+            ]
+            if self._is_alone:
+                consumer.assign(places)
+            else:
+                consumer.subscribe(self._topics, listener=self._listener)
             self._consumer = consumer
         return self._consumer
 

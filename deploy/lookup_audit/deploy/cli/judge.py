@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
-from lookup_audit.deploy import wiring
 from lookup_audit.deploy.cli.options import (
     add_source,
     collector_for,
@@ -164,7 +163,7 @@ class _Recorder:
 
     def add_now(self, answer: Answer, verdict: JudgementVerdict, comment: str) -> None:
         """Send one at once, so that it is recorded whatever happens next."""
-        now = wiring.utc_now()
+        now = datetime.now(UTC)
         self.add(answer.outcome_id, answer.tenant, answer.outcome_id, verdict, comment, now)
         self.finish()
 
@@ -324,7 +323,7 @@ def _agreement(args: argparse.Namespace) -> int:
         raise ConfigError("--days must be at least 1")
     reader = reader_for(args)
     try:
-        pairs = judge_pairs(reader, since=wiring.utc_now() - timedelta(days=args.days))
+        pairs = judge_pairs(reader, since=datetime.now(UTC) - timedelta(days=args.days))
     finally:
         reader.close()
     if args.json:

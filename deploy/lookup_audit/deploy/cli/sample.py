@@ -3,11 +3,10 @@
 import argparse
 import os
 import sys
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from lookup_audit.deploy import wiring
 from lookup_audit.deploy.cli.options import (
     add_source,
     make_parser,
@@ -83,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     """Draw, store, export, print."""
     if args.export is not None:
         check_target(args.export, force=args.force)
-    now = wiring.utc_now()
+    now = datetime.now(UTC)
     if args.day >= now.date():
         print(
             f"lookup-audit sample: {args.day} is not over in UTC; later lookups are drawn by the "

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
@@ -46,8 +47,6 @@ _DRAIN_SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
 # Longer than the broker lets a fetch wait for records.
 _QUIET_SECONDS = 0.8
-# The broker lets a first group member wait for half of it; see the broker's own limits.
-_SESSION_TIMEOUT_MS = 6_000
 # A kill loses what is read and not stored, so little is held, and not for long.
 _PROCESSOR = ProcessorConfig(flush_seconds=0.3)
 
@@ -150,7 +149,7 @@ class Stack:
         set_retention(self._store, self._config.processor.retention_days)
         catch_up(self._store)
         if self._config.appointments:
-            now = wiring.utc_now()
+            now = datetime.now(UTC)
             appoint(self._store, self._config.appointments, added_by="stack", now=now)
         self._reader = ReadOnlyEngine(engine)
         telemetry = make_telemetry("lookup-audit")
@@ -167,11 +166,9 @@ class Stack:
         self._broker.start()
         wiring.make_topics(self._broker.bootstrap)
         collector = collector.model_copy(update={"bootstrap_servers": (self._broker.bootstrap,)})
-        kafka = KafkaConfig(
-            bootstrap_servers=self._broker.bootstrap, session_timeout_ms=_SESSION_TIMEOUT_MS
-        )
+        kafka = KafkaConfig(bootstrap_servers=self._broker.bootstrap)
         self._processor = wiring.make_processor(
-            kafka, self._store, self._config.processor, telemetry.meter_provider
+            kafka, self._store, self._config.processor, telemetry.meter_provider, is_alone=True
         )
         self._thread = threading.Thread(
             target=self._processor.run, name="lookup-audit-processor", daemon=True
