@@ -148,7 +148,7 @@ class KnowledgeBase:
 
     def vector(self, text: str) -> Vector:
         """A text's unit vector in this bundle's dimensions."""
-        return shortened(self._model.embed(text), self.bundle.dimensions)
+        return shortened(self._model.embed_once(text), self.bundle.dimensions)
 
     def look_up(self, query: Query) -> Found:
         """Answer a query, once more without the category filter if that gave too little."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
@@ -145,16 +146,11 @@ def build_bases(
         CANDIDATE: section_chunks(pages, count),
         BASELINE: window_chunks(pages, count),
     }
-    total = sum(len(chunks) for chunks in cuts.values())
-    done = 0
-    bases: list[KnowledgeBase] = []
-    for bundle, chunks in cuts.items():
-        for chunk in chunks:
-            model.embed_once(chunk.indexed_text)
-            done += 1
-            on_progress(Progress("indexing", done, total))
-        bases.append(KnowledgeBase(bundle, chunks, model))
-    return bases
+    texts = [chunk.indexed_text for chunks in cuts.values() for chunk in chunks]
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        for done, _ in enumerate(pool.map(model.embed_once, texts), 1):
+            on_progress(Progress("indexing", done, len(texts)))
+    return [KnowledgeBase(bundle, chunks, model) for bundle, chunks in cuts.items()]
 
 
 @contextmanager
